@@ -58,7 +58,7 @@ class Rank(Worker):
     @register(Dispatch.ONE_TO_ALL)
     def only(self, way: str) -> None:
         """Publish by this way alone."""
-        from workergroups.weights import transports
+        from workergroups.transfers import transports
 
         if way != "CUDA IPC":
             transports._ipc = lambda tensors: None

@@ -31,7 +31,7 @@ class Rank(Worker):
     def __init__(self, way="any", sharded=False) -> None:
         super().__init__()
         from workergroups import WeightShard
-        from workergroups.weights import transports
+        from workergroups.transfers import transports
 
         if way == "CUDA IPC":
             sys.modules["nixl"] = None

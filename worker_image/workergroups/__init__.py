@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from .deaths.results import get
     from .distributed import init_process_group
     from .errors import (
+        BatchLostError,
         GroupClosedError,
         GroupFailedError,
         GroupNotFoundError,
@@ -48,6 +49,7 @@ if TYPE_CHECKING:
     from .weights import Passport, PublishedWeights, Weights, WeightShard, check_weights
 
 __all__ = [
+    "BatchLostError",
     "Call",
     "Calls",
     "DataProto",
@@ -95,6 +97,7 @@ __all__ = [
 ]
 
 _HOME = {
+    "BatchLostError": ".errors",
     "Call": ".single_controller.ray.calls",
     "Calls": ".single_controller.ray.calls",
     "DataProto": ".protocol",

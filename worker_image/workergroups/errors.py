@@ -58,6 +58,10 @@ class RendezvousTimeoutError(TimeoutError):
     """Rank 0 did not publish its address within the deadline."""
 
 
+class BatchLostError(RuntimeError):
+    """A batch was on the device of a rank that has ended, or cannot be reached; the message names it."""
+
+
 class WeightsError(RuntimeError):
     """Weights cannot be published or received; the message names the tensor or the rank."""
 

@@ -145,7 +145,7 @@ def test_a_rank_that_is_stopped_is_named_after_the_timeout_and_can_be_read_when_
 
 
 def test_processes_that_are_forgotten_are_met_again(pool, monkeypatch):
-    monkeypatch.setattr("workergroups.weights.nixl_reads._MAX_PEERS", 1)
+    monkeypatch.setattr("workergroups.transfers.nixl_reads._MAX_PEERS", 1)
     with RayWorkerGroup(pool, RayClassWithInitArgs(Trainer), name_prefix="many") as trainer:
         published = trainer.publish()
         driver = Weights()

@@ -18,7 +18,7 @@ from workergroups.protocol import (
     serialize_tensordict,
     unpad_dataproto,
 )
-from workergroups.protocol.packed_columns import as_integers
+from workergroups.transfers.memory import as_integers
 
 from .test_data_proto import travel
 

@@ -13,11 +13,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from workergroups.errors import WeightsError
-from workergroups.weights import Weights, WeightShard, check_weights, transports
-from workergroups.weights.cuda_ipc import IpcAddress
+from workergroups.transfers import transports
+from workergroups.weights import Weights, WeightShard, check_weights
 from workergroups.weights.digest import tensor_digest
-from workergroups.weights.memory import Span
-from workergroups.weights.object_store import StoredAddress, StoredTransfer
 from workergroups.weights.planning import Plans, Sources
 from workergroups.weights.reading import read_parts
 from workergroups.weights.regions import Region
@@ -25,17 +23,11 @@ from workergroups.weights.regions import Region
 from .test_layouts import bits
 
 
-class NoLeases(dict):
-    """So that NIXL reads: it can read its own process's memory, too."""
-
-    def __setitem__(self, key, value):
-        pass
-
-
 @pytest.fixture(scope="module", autouse=True)
 def nixl():
+    """NIXL reads: it can read its own process's memory, too."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("workergroups.weights.transports._LEASES", NoLeases())
+        patch.setattr("workergroups.transfers.transports._own", lambda address: None)
         yield
 
 
@@ -160,8 +152,8 @@ def test_types_are_converted_where_they_are_published_or_received():
 
 
 def test_roles_of_one_process_copy(monkeypatch):
-    monkeypatch.setattr("workergroups.weights.transports._LEASES", {})
-    monkeypatch.setattr("workergroups.weights.transports.NixlTransfer", None)
+    monkeypatch.setattr("workergroups.transfers.transports._own", lambda address: transports._LEASES[address.lease])
+    monkeypatch.setattr("workergroups.transfers.transports.NixlTransfer", None)
     actor, rollout = Weights(), Weights()
     weight, into = torch.randn(10, 10), torch.empty(10, 10)
     rollout.receive([actor.publish({"w": weight})], {"w": into})
@@ -169,33 +161,18 @@ def test_roles_of_one_process_copy(monkeypatch):
     actor.close()
 
 
-@pytest.mark.parametrize(
-    ("nodes", "is_stored"),
-    [
-        ([{"Alive": True, "Resources": {"GPU": 8}}, {"Alive": True, "Resources": {"CPU": 2}}], False),
-        ([{"Alive": True, "Resources": {"GPU": 8}}] * 2, True),
-        ([{"Alive": True, "Resources": {"GPU": 8}}, {"Alive": False, "Resources": {"GPU": 8}}], False),
-    ],
-)
-def test_without_nixl_nothing_is_copied_to_the_host_if_one_node_has_all_devices(monkeypatch, nodes, is_stored):
-    monkeypatch.setattr("workergroups.weights.transports._nixl", lambda: None)
-    monkeypatch.setattr("workergroups.weights.transports._ipc", lambda tensors: IpcAddress(()))
-    monkeypatch.setattr("workergroups.weights.transports.StoredAddress.of", lambda tensors: StoredAddress(()))
-    monkeypatch.setattr("ray.nodes", lambda: nodes)
-    monkeypatch.setattr("ray.is_initialized", lambda: True)
-    address = Weights().publish({"w": torch.eye(2)}).address
-    assert (address.stored is not None) == is_stored
-    if not is_stored:
-        with pytest.raises(OSError, match=r"by devices of its own node only, since NIXL is not installed there"):
-            transports.read(address, [Span(0, 0, torch.empty(1, dtype=torch.uint8))], same_node=False)
-
-
-def test_a_process_that_ray_has_not_started_needs_nixl(monkeypatch):
-    monkeypatch.setattr("workergroups.weights.transports._nixl", lambda: None)
-    with pytest.raises(WeightsError, match=r"only by NIXL: install nixl"):
-        Weights().publish({"w": torch.eye(2)})
-    with pytest.raises(OSError, match=r"this process is not connected to Ray: install nixl"):
-        StoredTransfer(StoredAddress(()), [])
+@pytest.mark.parametrize("has_nixl", [True, False])
+def test_who_has_no_nixl_reads_over_tcp(monkeypatch, has_nixl):
+    trainer = Weights()
+    with monkeypatch.context() as without:
+        if not has_nixl:
+            without.setattr("workergroups.transfers.transports._nixl", lambda: None)
+        published = [trainer.publish({"w": torch.eye(3), "none": torch.empty(0)})]
+    assert (published[0].address.nixl is not None) == has_nixl
+    monkeypatch.setattr("workergroups.transfers.transports._nixl", lambda: None)
+    into = {"w": torch.zeros(3, 3), "none": torch.empty(0)}
+    Weights().receive(published, into)
+    assert torch.equal(into["w"], torch.eye(3))
 
 
 def test_a_stream_yields_whole_tensors_in_the_order_in_which_they_were_published(monkeypatch):

@@ -14,9 +14,9 @@ import ray
 from ray.exceptions import GetTimeoutError, RayError
 from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
+from workergroups.ports import bind_any_port
 from workergroups.ray_private import records
 from workergroups.ray_private.gcs import Gcs
-from workergroups.single_controller.ray.master_port import bind_any_port
 from workergroups.stacks.exception_text import exception_line
 
 from . import node

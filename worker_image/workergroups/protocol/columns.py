@@ -7,8 +7,9 @@ from functools import partial
 from typing import Any
 
 from workergroups.lazy import np, torch
+from workergroups.transfers.memory import as_integers
 
-from .packed_columns import as_integers, ragged_dim
+from .packed_columns import ragged_dim
 
 
 def take(column: Any, index: Any) -> Any:

@@ -165,6 +165,17 @@ class DataProto:
     def __setstate__(self, state: tuple[Any, ...]) -> None:
         self._store, self.non_tensor_batch, self.meta_info = state
 
+    def kept_on_device(self, method: str) -> Self:
+        """Return the batch with its tensors left on their device; itself, if they are not on one, or are small.
+
+        They are read by the process that uses them first, from device to device where it has one.
+
+        Args:
+            method: What returns the batch, for messages.
+        """
+        store = self._store.kept_on_device(method)
+        return self if store is None else self._of(store, self.non_tensor_batch, self.meta_info)
+
     # -- looking at it -------------------------------------------------------------------------------------------------
 
     @property
@@ -502,7 +513,13 @@ class DataProto:
         """Return a copy with ``padding_size`` copies of the last row appended, or of the ``"first"``."""
         rows = len(self)
         row = 0 if padding_candidate == "first" else rows - 1
-        return self.select_idxs(np.concatenate([np.arange(rows), np.full(padding_size, row, dtype=np.int64)]))
+        index = np.concatenate([np.arange(rows), np.full(padding_size, row, dtype=np.int64)])
+        added = self._store.between(row, row + 1) if rows else None
+        store = added and BatchStore.join([self._store, *[added] * padding_size])
+        if not store:
+            return self.select_idxs(index)
+        self.check_consistency()
+        return self._of(store, {key: column[index] for key, column in self.non_tensor_batch.items()})
 
     def without_padding(self, rows: int, padded_rows: int) -> Self:
         """Return the first ``rows`` rows if the result has ``padded_rows`` rows, like its input; else all of it."""

@@ -7,8 +7,9 @@ from collections.abc import Iterator
 from typing import Any
 
 from workergroups.lazy import np, torch
+from workergroups.transfers.memory import as_integers
 
-from .packed_columns import as_integers, is_plain, pack_whole, ragged_dim
+from .packed_columns import is_plain, pack_whole, ragged_dim
 
 _PLAIN = frozenset({bool, bytes, int, str, type(None)})
 """The types whose values ``==`` compares well."""

@@ -12,6 +12,9 @@ from typing import Any, NamedTuple
 
 from workergroups.errors import InvalidTypeError
 from workergroups.lazy import np, torch
+from workergroups.transfers.memory import as_integers
+
+from .on_device import Keeper
 
 Encoded = tuple[str, tuple[int, ...], Any]
 """One dense tensor: dtype name, shape, and the bytes as a one-dimensional numpy array."""
@@ -21,7 +24,7 @@ class PackedTensor(NamedTuple):
     """One dense tensor as bytes."""
 
     data: Any
-    """A one-dimensional numpy array of bytes."""
+    """A one-dimensional numpy array of bytes; or `KeptBytes`, if they stay on the device of the rank that has them."""
     dtype: str
     shape: tuple[int, ...]
     device: str
@@ -52,21 +55,24 @@ def encode(tensor: Any) -> Encoded:
     host = as_integers(tensor.detach().cpu().resolve_conj().resolve_neg()).contiguous()
     # Of a single element, torch takes any stride for contiguous, but views only one whose stride is 1 as another type.
     data = host.as_strided((host.numel(),), (1,)).view(torch.uint8).numpy()
-    return str(tensor.dtype).removeprefix("torch."), tuple(tensor.shape), data
+    return dtype_name(tensor), tuple(tensor.shape), data
 
 
-def as_integers(tensor: Any) -> Any:
-    """Return a view of the tensor's elements as integers of their size, which torch can copy whatever their type."""
-    sizes = {1: torch.uint8, 2: torch.int16, 4: torch.int32, 8: torch.int64}
-    return tensor.view(sizes.get(tensor.element_size(), tensor.dtype))
+def dtype_name(tensor: Any) -> str:
+    """Return what torch calls the type of a tensor's elements."""
+    return str(tensor.dtype).removeprefix("torch.")
 
 
 def decode(dtype: str, shape: tuple[int, ...], data: Any) -> Any:
-    """Return the tensor of these values; it shares the memory of the bytes, which must be writable."""
+    """Return the tensor of these values.
+
+    It shares the memory of the bytes: a numpy array, which must be writable, or a tensor.
+    """
     kind = getattr(torch, dtype)
     if not data.nbytes:  # torch does not view nothing as another type
         return torch.empty(shape, dtype=kind)
-    return torch.from_numpy(data).view(kind).view(shape)
+    memory = data if isinstance(data, torch.Tensor) else torch.from_numpy(data)
+    return memory.view(kind).view(shape)
 
 
 def is_plain(tensor: Any) -> bool:
@@ -81,39 +87,43 @@ def ragged_dim(tensor: Any) -> int:
     return next(dim for dim, size in enumerate(tensor.shape) if isinstance(size, torch.SymInt))
 
 
-def pack_column(key: str, column: Any, packed_offsets: dict[int, PackedTensor]) -> PackedColumn:
+def pack_column(
+    key: str, column: Any, packed_offsets: dict[int, PackedTensor], keeper: Keeper | None = None
+) -> PackedColumn:
     """Pack a tensor, without copying it if it is dense or jagged.
 
     Args:
         key: The column's name, for the error.
         column: The tensor.
         packed_offsets: The offsets of the batch's other jagged columns, by the id of their tensor; gets these too.
+        keeper: Takes what stays on its device.
 
     Raises:
         TypeError: The tensor cannot be sent.
     """
     try:
         if column.is_nested and column.layout == torch.jagged:
-            return _pack_jagged(column, packed_offsets)
+            return _pack_jagged(column, packed_offsets, keeper)
         if column.is_nested and not column.size(0):
             raise ValueError("torch writes a strided nested tensor without rows, but cannot read it")
-        return _pack_dense(column) if is_plain(column) else pack_whole(column)
+        return _pack_dense(column, keeper) if is_plain(column) else pack_whole(column)
     except Exception as error:
         kind = f"{type(column).__name__} of {column.dtype} and layout {column.layout}"
         raise InvalidTypeError(f"column {key!r} cannot be sent, since it is a {kind}; convert it: {error}") from error
 
 
-def _pack_dense(tensor: Any) -> PackedTensor:
-    dtype, shape, data = encode(tensor)
+def _pack_dense(tensor: Any, keeper: Keeper | None = None) -> PackedTensor:
+    kept = None if keeper is None else keeper.keep(tensor)
+    dtype, shape, data = encode(tensor) if kept is None else (dtype_name(tensor), tuple(tensor.shape), kept)
     return PackedTensor(data, dtype, shape, str(tensor.device))
 
 
-def _pack_jagged(tensor: Any, packed_offsets: dict[int, PackedTensor]) -> PackedJagged:
+def _pack_jagged(tensor: Any, packed_offsets: dict[int, PackedTensor], keeper: Keeper | None) -> PackedJagged:
     # Only jagged tensors that share their offsets can be added, so columns that share them must share them again.
     offsets = tensor.offsets()
     packed = packed_offsets.setdefault(id(offsets), _pack_dense(offsets))
     lengths = None if tensor.lengths() is None else _pack_dense(tensor.lengths())
-    return PackedJagged(_pack_dense(tensor.values()), packed, lengths, ragged_dim(tensor))
+    return PackedJagged(_pack_dense(tensor.values(), keeper), packed, lengths, ragged_dim(tensor))
 
 
 def pack_whole(column: Any) -> PackedWhole:
@@ -158,9 +168,11 @@ def _unpack_copy(column: PackedTensor) -> Any:
 
 def _unpack_dense(column: PackedTensor) -> Any:
     tensor = decode(column.dtype, column.shape, column.data)
-    return tensor.to(column.device) if _is_here(column.device) else tensor
+    return tensor.to(here(column.device))
 
 
-def _is_here(device: str) -> bool:
-    """Return whether this process can bring a tensor back to the accelerator that it came from."""
-    return not device.startswith("cpu") and bool(torch.accelerator.is_available())
+def here(device: str) -> Any:
+    """Return where a tensor of a device goes in this process: to its own current device, to the host if it has none."""
+    if device.startswith("cpu") or not torch.accelerator.is_available():
+        return torch.device("cpu")
+    return torch.device(torch.accelerator.current_accelerator().type, torch.accelerator.current_device_index())

@@ -9,18 +9,26 @@ is never copied into the process. Tensors of other layouts and classes travel as
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from typing import Any, NamedTuple
+from weakref import WeakSet
 
+from workergroups.errors import BatchLostError
 from workergroups.lazy import np, tensordict, torch
+from workergroups.ray_private.references import counts_references
 
+from . import on_device
 from .buffers import BUFFERS
+from .on_device import Keeper, KeptBytes
 from .packed_columns import (
     PackedColumn,
     PackedJagged,
     PackedTensor,
     PackedWhole,
+    here,
+    is_plain,
     pack_column,
     pack_whole,
     unpack_column,
@@ -58,12 +66,24 @@ class PackedBatch(NamedTuple):
     @property
     def nbytes(self) -> int:
         """The bytes of all tensors."""
-        arrays = (c.values if isinstance(c, PackedJagged) else c for c in self.columns.values())
-        return sum(int(array.data.nbytes) for array in arrays)
+        return sum(int(data.nbytes) for data in self._data)
+
+    @property
+    def keepers(self) -> set[str]:
+        """The actors on whose devices there are tensors."""
+        return {data.kept.actor_id for data in self._data if isinstance(data, KeptBytes)}
+
+    @property
+    def _data(self) -> Iterator[Any]:
+        return (c.values.data if isinstance(c, PackedJagged) else c.data for c in self.columns.values())
 
 
-def pack(batch: Any) -> PackedBatch | None:
+def pack(batch: Any, keeper: Keeper | None = None) -> PackedBatch | None:
     """Pack a TensorDict, without copying what is dense or jagged; ``None`` if a column is no tensor.
+
+    Args:
+        batch: The TensorDict.
+        keeper: Takes what stays on its device.
 
     Raises:
         TypeError: A tensor cannot be sent.
@@ -71,7 +91,7 @@ def pack(batch: Any) -> PackedBatch | None:
     if not all(isinstance(column, torch.Tensor) for column in batch.values()):
         return None
     packed_offsets: dict[int, PackedTensor] = {}
-    columns = {key: pack_column(key, column, packed_offsets) for key, column in batch.items()}
+    columns = {key: pack_column(key, column, packed_offsets, keeper) for key, column in batch.items()}
     return PackedBatch(batch.batch_size[0], columns)
 
 
@@ -105,6 +125,7 @@ class BatchStore:
     def __init__(self, batch: Any = None, parts: Sequence[PackedBatch] = ()) -> None:
         self._batch = batch
         self._parts = list(parts)
+        self._note_kept()
 
     @property
     def batch(self) -> Any:
@@ -117,6 +138,11 @@ class BatchStore:
     def is_packed(self) -> bool:
         """Whether the tensors are still packed, since they have not been used yet."""
         return bool(self._parts)
+
+    @property
+    def keepers(self) -> set[str]:
+        """The actors on whose devices there are tensors that have not been read."""
+        return {actor_id for part in self._parts for actor_id in part.keepers}
 
     @property
     def rows(self) -> int | None:
@@ -173,7 +199,19 @@ class BatchStore:
             return BatchStore(parts=parts)
         return None
 
+    def kept_on_device(self, method: str) -> BatchStore | None:
+        """Leave the tensors on their device; return a store that reads them if they are used, ``None`` if it can't be.
+
+        Args:
+            method: What returns the batch, for messages.
+        """
+        keeper = None if self._batch is None else Keeper.of(filter(_is_dense, self._batch.values()), method)
+        packed = keeper and pack(self._batch, keeper)
+        return BatchStore(parts=[packed]) if keeper and packed and keeper.finish() else None
+
     def __getstate__(self) -> tuple[PackedWhole | None, list[PackedBatch]]:
+        if self.keepers and not counts_references():
+            self._batch, self._parts = unpack(self._parts), []  # it may be read when its rank has long ended
         if self._parts or self._batch is None:
             return None, self._parts
         packed = pack(self._batch)
@@ -182,6 +220,27 @@ class BatchStore:
     def __setstate__(self, state: tuple[PackedWhole | None, list[PackedBatch]]) -> None:
         whole, self._parts = state
         self._batch = None if whole is None else unpack_whole(whole)
+        self._note_kept()
+
+    def _note_kept(self) -> None:
+        if self.keepers:
+            _KEPT.add(self)
+
+
+_KEPT: WeakSet[BatchStore] = WeakSet()
+"""What this process has not read yet from the devices of actors."""
+
+
+def read_before_end(actor_ids: Collection[str]) -> None:
+    """Read what this process has of batches on the devices of actors that are about to be ended."""
+    for store in list(_KEPT):
+        if not store.keepers.isdisjoint(actor_ids):
+            with suppress(BatchLostError):
+                _ = store.batch
+
+
+def _is_dense(column: Any) -> bool:
+    return isinstance(column, torch.Tensor) and (is_plain(column) or column.layout == torch.jagged)
 
 
 class _Copy(NamedTuple):
@@ -200,10 +259,13 @@ def _join(parts: Sequence[Any], copies: list[_Copy]) -> Any:
         (part,) = parts
         return part
     first: PackedTensor = parts[0]
-    if len(parts) == 1 and first.data.flags.writeable:
+    if any(isinstance(part.data, KeptBytes) for part in parts):
+        data = _memory(sum(part.data.nbytes for part in parts), here(first.device))
+    elif len(parts) == 1 and first.data.flags.writeable:
         return first
-    # Received parts are shared memory: writing to them would change what other processes see.
-    data = BUFFERS.take(sum(part.data.nbytes for part in parts))
+    else:
+        # Received parts are shared memory: writing to them would change what other processes see.
+        data = BUFFERS.take(sum(part.data.nbytes for part in parts))
     offset = 0
     for part in parts:
         copies.append(_Copy(data[offset : offset + part.data.nbytes], part.data))
@@ -211,14 +273,27 @@ def _join(parts: Sequence[Any], copies: list[_Copy]) -> Any:
     return first._replace(data=data, shape=(sum(part.shape[0] for part in parts), *first.shape[1:]))
 
 
+def _memory(size: int, device: Any) -> Any:
+    """Return a tensor of bytes."""
+    if device.type == "cpu":
+        return torch.from_numpy(BUFFERS.take(size))
+    return torch.empty(size, dtype=torch.uint8, device=device)
+
+
 def _carry_out(copies: Sequence[_Copy]) -> None:
     """Copy, by several threads where it is much: one alone mostly waits for the kernel to find and clear pages."""
+    on_device.read((copy.source, copy.target) for copy in copies if isinstance(copy.source, KeptBytes))
+    copies = [copy for copy in copies if not isinstance(copy.source, KeptBytes)]
+    for copy in copies:
+        if isinstance(copy.target, torch.Tensor):  # a part in host memory beside others on devices
+            copy.target.copy_(torch.from_numpy(np.array(copy.source)))
     pieces = [
         (copy.target[start : start + _PIECE], copy.source[start : start + _PIECE])
         for copy in copies
+        if not isinstance(copy.target, torch.Tensor)
         for start in range(0, copy.source.nbytes, _PIECE)
     ]
-    if sum(copy.source.nbytes for copy in copies) <= _PIECE:
+    if sum(len(target) for target, _ in pieces) <= _PIECE:
         for piece in pieces:
             np.copyto(*piece)
         return

@@ -11,14 +11,13 @@ from __future__ import annotations
 from typing import Any
 
 from workergroups.lazy import torch
+from workergroups.transfers.memory import as_integers
 
 from .regions import Region, Shape, strides
 
 _CHUNK = 2**24
 """Elements that are worked on at a time: each takes eight bytes of the device's memory meanwhile."""
 _MULTIPLIERS = (-7046029254386353131, -4417276706812531889)  # as signed numbers: odd, with about as many ones as zeros
-INTEGERS = {1: "uint8", 2: "int16", 4: "int32", 8: "int64"}
-"""Names of torch's types by their size in bytes: of such elements, weights can be published."""
 
 
 def tensor_digest(local: Any, region: Region, shape: Shape) -> Any:
@@ -44,11 +43,6 @@ def tensor_digest(local: Any, region: Region, shape: Shape) -> Any:
             sums = (bits[top : top + height, left:right] * columns).sum(dim=1)
             total += (sums * rows[top : top + height]).sum()
     return total
-
-
-def as_integers(tensor: Any) -> Any:
-    """Return the same memory as integers of the same size."""
-    return tensor.view(getattr(torch, INTEGERS[tensor.element_size()]))
 
 
 def _rows(region: Region, shape: Shape, device: Any) -> Any:

@@ -7,8 +7,9 @@ from typing import Any, NamedTuple
 
 from workergroups.errors import InvalidTypeError, WeightsError
 from workergroups.lazy import torch
+from workergroups.transfers.memory import INTEGERS
 
-from .digest import INTEGERS, tensor_digest
+from .digest import tensor_digest
 from .planning import Wanted
 from .published import HeldShard
 from .regions import Region

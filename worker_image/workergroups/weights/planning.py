@@ -7,6 +7,7 @@ from functools import cached_property
 from typing import Any, NamedTuple
 
 from workergroups.errors import WeightsError
+from workergroups.transfers.fetching import Source
 
 from .published import HeldShard, PublishedWeights
 from .regions import Region, Shape, cover, made_of, run_length, run_offsets, span
@@ -114,9 +115,10 @@ class Sources:
         """Return whether the rank is on this node."""
         return self._published[source].node == self._node
 
-    def address(self, source: int) -> Any:
+    def source(self, number: int) -> Source:
         """Return how the rank's shards are read."""
-        return self._published[source].address
+        published = self._published[number]
+        return Source(published.passport.rank, published.node, published.address)
 
     @cached_property
     def _by_name(self) -> dict[str, list[tuple[int, int, HeldShard]]]:

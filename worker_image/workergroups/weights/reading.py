@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from typing import Any, NamedTuple, TypeVar
 
 from workergroups.errors import WeightsError
-from workergroups.lazy import torch
+from workergroups.transfers.fetching import UnreadableError, fetch
+from workergroups.transfers.memory import Span, as_bytes, as_integers, is_plain_memory, memory_for
 
-from . import transports
-from .digest import as_integers
-from .memory import Span, Transfer, as_bytes, is_plain_memory, settle
 from .parts import Part
 from .planning import Read, Sources, Wanted, direct, place, with_gaps
 from .published import HeldShard
@@ -20,7 +16,6 @@ from .regions import strides
 
 BUCKET = 2**29
 """Bytes of memory for what does not arrive where it stays."""
-_POLL_SECONDS = 0.0005
 _T = TypeVar("_T")
 
 
@@ -105,19 +100,6 @@ def buckets(items: Iterable[_T], nbytes: Any) -> Iterator[list[_T]]:
         yield bucket
 
 
-def memory_for(layouts: Sequence[tuple[Any, int]], device: Any) -> list[Any]:
-    """Return flat tensors of these types and lengths in one allocation, which is registered once."""
-    starts, size = [], 0
-    for dtype, count in layouts:
-        starts.append(size)
-        size += -(-count * dtype.itemsize // 256) * 256
-    memory = torch.empty(size, dtype=torch.uint8, device=device)
-    return [
-        memory[start : start + count * dtype.itemsize].view(dtype)
-        for start, (dtype, count) in zip(starts, layouts, strict=True)
-    ]
-
-
 def _read_with_gaps(sources: Sources, bucket: Sequence[_Indirect], deadline: float) -> None:
     layouts = [(each.dtype, with_gaps(each.read)[1]) for each in bucket]
     local = bucket[0].part.local
@@ -138,34 +120,10 @@ def _read_with_gaps(sources: Sources, bucket: Sequence[_Indirect], deadline: flo
 
 
 def _transfer(sources: Sources, spans: Mapping[int, list[Span]], deadline: float) -> None:
-    settle(span.into for each in spans.values() for span in each)  # what is about to be overwritten may be in use
-    left: dict[int, Transfer] = {}
+    wanted = [(sources.source(source), each) for source, each in spans.items()]
     try:
-        for source, wanted in spans.items():
-            with _naming(sources, [source]):
-                left[source] = transports.read(sources.address(source), wanted, same_node=sources.is_near(source))
-        while left:
-            for source, transfer in list(left.items()):
-                with _naming(sources, [source]):
-                    if transfer.is_done():
-                        left.pop(source).close()
-            with _naming(sources, left):
-                if left and time.monotonic() > deadline:
-                    raise TimeoutError("not all has arrived in time")
-            time.sleep(_POLL_SECONDS if left else 0)
-    finally:
-        for transfer in left.values():
-            transfer.close()
-
-
-@contextmanager
-def _naming(sources: Sources, ranks: Iterable[int]) -> Iterator[None]:
-    """Raise what goes wrong with these ranks as an error that names them."""
-    try:
-        yield
-    except Exception as error:
-        names = ", ".join(sources.name(source) for source in ranks)
+        fetch(wanted, deadline)
+    except UnreadableError as error:
         raise WeightsError(
-            f"version {sources.version} cannot be read from {names}: {type(error).__name__}: {error}. If a rank was "
-            "replaced or has published again, receive that"
+            f"version {sources.version} {error}. If a rank was replaced or has published again, receive that"
         ) from error

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import os
 import re
-import socket
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
 import ray
@@ -16,13 +14,14 @@ from workergroups.announcements import held_weights
 from workergroups.announcements.held_weights import HeldWeights
 from workergroups.errors import InvalidValueError
 from workergroups.lazy import torch
+from workergroups.transfers.fetching import node, process_name
+from workergroups.transfers.memory import memory_for, settle
+from workergroups.transfers.transports import Lease
 
-from .memory import settle
 from .parts import Part, held, parts_of
 from .planning import Plans, Sources
 from .published import HeldShard, Passport, PublishedWeights
-from .reading import buckets, checked, memory_for, read_parts, unchanged
-from .transports import Lease
+from .reading import buckets, checked, read_parts, unchanged
 
 _TIMEOUT = 300.0
 _MODEL = re.compile(r"[A-Za-z0-9._-]{1,63}", re.ASCII)
@@ -81,7 +80,7 @@ class Weights:
             self._lease.release()
         self._lease = lease
         self._copies = {name: copy for name, copy in self._copies.items() if name in parts}
-        return PublishedWeights(self.passport, _node(), lease.address)
+        return PublishedWeights(self.passport, node(), lease.address)
 
     def receive(
         self, published: Sequence[PublishedWeights | None], into: Mapping[str, Any], *, timeout: float = _TIMEOUT
@@ -152,11 +151,11 @@ class Weights:
         self._copies.clear()
 
     def _sources(self, published: Sequence[PublishedWeights | None]) -> Sources:
-        return Sources(published, _node(), int(os.environ.get("RANK", "0")), self._plans)
+        return Sources(published, node(), int(os.environ.get("RANK", "0")), self._plans)
 
     def _stamped(self, version: int, shards: tuple[HeldShard, ...]) -> Passport:
         """Return the passport of these weights; the group's status tells of it, too."""
-        passport = Passport.of(*_rank(), version, shards)
+        passport = Passport.of(*process_name(), version, shards)
         actor_id = ray.get_runtime_context().get_actor_id() if ray.is_initialized() else None
         if actor_id is not None:
             held_weights.record(actor_id, self.model, HeldWeights(version, passport.layout, passport.digest))
@@ -174,16 +173,3 @@ class Weights:
             copy = torch.empty(part.local.shape, dtype=wanted.dtype, device=part.local.device)
         self._copies[name] = copy.copy_(part.local)
         return Part(copy, wanted)
-
-
-def _rank() -> tuple[str, str]:
-    """Return what this process is called in messages, and its group."""
-    group, rank = os.environ.get("WG_PREFIX", ""), os.environ.get("RANK")
-    name = f"process {os.getpid()}" if rank is None else f"rank {rank}"
-    return (f"{name} of {group}" if group else name), group
-
-
-def _node() -> str:
-    """Return what the processes of a pod have in common, also those that Ray has not started, such as vLLM's."""
-    boot_id = Path("/proc/sys/kernel/random/boot_id")
-    return f"{socket.gethostname()} {boot_id.read_text().strip() if boot_id.exists() else ''}"

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import functools
 import inspect
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import Any, TypeVar, cast
 
 from workergroups.errors import InvalidTypeError
+from workergroups.protocol import DataProto
 
 from .dispatch import (
     DispatchFns,
@@ -54,6 +57,8 @@ MAGIC_ATTR = "_workergroups_registered"
 """Where ``register`` leaves its `RegisteredMethod` on the function."""
 
 _IS_GENERATOR = "the registered method {} is a generator, which no rank can send: return a list of what it yields"
+
+_IS_IN_METHOD = ContextVar("is_in_method", default=False)
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -128,16 +133,18 @@ def _on_rank(function: Callable[..., Any], materialize_futures: bool) -> Callabl
         @functools.wraps(function)
         async def method(*args: Any, **kwargs: Any) -> Any:
             args, kwargs, discard = prepare(args, kwargs)
-            result = await function(*args, **kwargs)
-            return None if discard else _sendable(function, result)
+            with _call() as is_from_driver:
+                result = await function(*args, **kwargs)
+            return None if discard else _sendable(function, result, is_from_driver)
 
     else:
 
         @functools.wraps(function)
         def method(*args: Any, **kwargs: Any) -> Any:
             args, kwargs, discard = prepare(args, kwargs)
-            result = function(*args, **kwargs)
-            return None if discard else _sendable(function, result)
+            with _call() as is_from_driver:
+                result = function(*args, **kwargs)
+            return None if discard else _sendable(function, result, is_from_driver)
 
     # Ray checks calls against the signature, which it would take from the wrapped function.
     del method.__wrapped__
@@ -145,10 +152,23 @@ def _on_rank(function: Callable[..., Any], materialize_futures: bool) -> Callabl
     return method
 
 
-def _sendable(function: Callable[..., Any], result: Any) -> Any:
+@contextmanager
+def _call() -> Iterator[bool]:
+    """Enter a registered method; yields whether it was not called by another one of the rank's."""
+    is_outermost = not _IS_IN_METHOD.get()
+    token = _IS_IN_METHOD.set(True)
+    try:
+        yield is_outermost
+    finally:
+        _IS_IN_METHOD.reset(token)
+
+
+def _sendable(function: Callable[..., Any], result: Any, is_from_driver: bool) -> Any:
     # A decorator of the user's may hide that the method is a generator.
     if inspect.isgenerator(result) or inspect.isasyncgen(result):
         raise InvalidTypeError(_IS_GENERATOR.format(function.__qualname__))
+    if is_from_driver and isinstance(result, DataProto):
+        return result.kept_on_device(function.__name__)
     return result
 
 

@@ -14,6 +14,7 @@ import ray
 from ray.util.placement_group import PlacementGroup
 
 from workergroups.errors import InvalidValueError, PoolClosedError
+from workergroups.protocol.packing import read_before_end
 from workergroups.ray_private.cluster_state import all_dead
 from workergroups.single_controller.base import ResourcePool
 from workergroups.waiting import wait_for_end
@@ -169,6 +170,8 @@ class RayResourcePool(Closing, ResourcePool):
         Returns when Ray has removed everything; warns of what is left after 30 s.
         """
         owned, self._owned_groups = self._owned_groups, []
+        if owned:
+            read_before_end(self._rank_ids)
         _HOLDING.discard(self)
         self._closed = True
         placement.remove(owned)

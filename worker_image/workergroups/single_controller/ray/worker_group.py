@@ -11,6 +11,7 @@ from ray.actor import ActorHandle
 from workergroups.debugger import announced
 from workergroups.errors import InvalidTypeError
 from workergroups.naming import RankName
+from workergroups.protocol.packing import read_before_end
 from workergroups.ray_private.cluster_state import all_dead
 from workergroups.single_controller.base.decorator import RegisteredMethod, registered_methods
 from workergroups.waiting import wait_for_end
@@ -152,6 +153,7 @@ class RayWorkerGroup(RankGroup):
         if not self._owns_ranks:
             return
         actor_ids = self._ranks.actor_ids
+        read_before_end(actor_ids)
         for worker in self._ranks.workers:
             ray.kill(worker)
         wait_for_end(lambda: all_dead(actor_ids), what=f"the ranks of group {self.name_prefix!r}")

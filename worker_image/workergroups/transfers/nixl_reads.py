@@ -15,7 +15,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from .memory import Span
+from .memory import Span, kind_of
 
 logger = logging.getLogger(__name__)
 
@@ -92,7 +92,7 @@ class Nixl:
         theirs = [(memory[at][0] + start, len(into), memory[at][1]) for at, start, into in spans]
         return self.agent.initialize_xfer(
             "READ",
-            self.agent.get_xfer_descs(own, mem_type=_kind(spans[0].into)),
+            self.agent.get_xfer_descs(own, mem_type=kind_of(spans[0].into)),
             self.agent.get_xfer_descs(theirs, mem_type=address.kind),
             address.agent,
         )
@@ -131,13 +131,13 @@ class NixlLease:
         self._release.atexit = False
         for tensor in self._tensors:
             if tensor.numel():
-                keys.append(nixl.register(tensor.untyped_storage(), _kind(tensor)))
+                keys.append(nixl.register(tensor.untyped_storage(), kind_of(tensor)))
 
     @property
     def address(self) -> NixlAddress:
         """How other processes reach the tensors."""
         memory = tuple((tensor.data_ptr(), max(tensor.get_device(), 0)) for tensor in self._tensors)
-        kind = _kind(self._tensors[0]) if self._tensors else "DRAM"
+        kind = kind_of(self._tensors[0]) if self._tensors else "DRAM"
         return NixlAddress(self._nixl.agent.name, self._nixl.agent.get_agent_metadata(), memory, kind)
 
     def release(self) -> None:
@@ -183,7 +183,3 @@ class NixlTransfer:
             logger.warning("NIXL cannot cancel a transfer, whose memory stays registered: %r", error)
         else:
             self._memory.release()
-
-
-def _kind(tensor: Any) -> str:
-    return "VRAM" if tensor.is_cuda else "DRAM"

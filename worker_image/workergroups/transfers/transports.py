@@ -2,8 +2,8 @@
 
 1. Within a process, a copy.
 2. Within a node, from device to device, by CUDA's mapping of memory (`cuda_ipc`).
-3. By NIXL, if it is installed (`nixl_reads`): between nodes, and from host memory.
-4. By Ray's object store (`object_store`), through host memory; not if all devices of the cluster are on one node.
+3. By NIXL, if both have it (`nixl_reads`): between devices of several nodes, and between host memories.
+4. Over TCP, through host memory (`tcp_reads`).
 """
 
 from __future__ import annotations
@@ -16,12 +16,10 @@ from functools import cache
 from typing import Any
 from weakref import WeakValueDictionary
 
-import ray
-
 from .cuda_ipc import IpcAddress, IpcTransfer
-from .memory import Span, Transfer, as_bytes, is_plain_memory
+from .memory import Span, Transfer, as_bytes, is_plain_memory, kind_of
 from .nixl_reads import Nixl, NixlAddress, NixlLease, NixlTransfer
-from .object_store import StoredAddress, StoredTransfer
+from .tcp_reads import TcpAddress, TcpServer, TcpTransfer
 
 logger = logging.getLogger(__name__)
 
@@ -34,7 +32,7 @@ class Address:
     """Names them in their own process."""
     ipc: IpcAddress | None
     nixl: NixlAddress | None
-    stored: StoredAddress | None
+    tcp: TcpAddress
 
 
 class Lease:
@@ -43,14 +41,8 @@ class Lease:
     def __init__(self, tensors: Sequence[Any]) -> None:
         self.tensors = list(tensors)
         self._nixl = _nixl_lease(tensors)
-        ipc = _ipc(tensors)
-        is_enough = self._nixl is not None or (ipc is not None and _reaches_all())
-        self.address = Address(
-            uuid.uuid4().hex,
-            ipc,
-            None if self._nixl is None else self._nixl.address,
-            None if is_enough else StoredAddress.of(tensors),
-        )
+        nixl = None if self._nixl is None else self._nixl.address
+        self.address = Address(uuid.uuid4().hex, _ipc(tensors), nixl, _server().address)
         _LEASES[self.address.lease] = self
 
     def release(self) -> None:
@@ -86,22 +78,35 @@ def read(address: Address, spans: Sequence[Span], *, same_node: bool) -> Transfe
     Raises:
         OSError: There is no way.
     """
-    own = _LEASES.get(address.lease)
+    own = _own(address)
     if own is not None:
         return OwnTransfer(own, spans)
     if same_node and address.ipc is not None and spans[0].into.is_cuda:
         try:
             return IpcTransfer(address.ipc, spans)
         except OSError as error:
-            _say_once(f"Weights of this node's other processes are not read by CUDA IPC: {error}")
-    if address.stored is not None:
-        return StoredTransfer(address.stored, spans)
-    if address.nixl is None:
-        raise OSError("it can be read by devices of its own node only, since NIXL is not installed there: install nixl")
-    nixl = _nixl()
-    if nixl is None:
-        raise OSError("it was published by NIXL, which this process cannot use: install it in both images, or in none")
-    return NixlTransfer(nixl, address.nixl, spans)
+            _say_once(f"Tensors of this node's other processes are not read by CUDA IPC: {error}")
+    # NIXL reads a device into host memory over TCP as well, and much slower.
+    if address.nixl is not None and address.nixl.kind == kind_of(spans[0].into) and (nixl := _nixl()) is not None:
+        return NixlTransfer(nixl, address.nixl, spans)
+    if spans[0].into.is_cuda:
+        where = "this process" if address.nixl else "the other one"
+        _say_once(f"Tensors are read over TCP, through host memory, since NIXL cannot be used in {where}: install nixl")
+    return TcpTransfer(address.tcp, address.lease, spans)
+
+
+@cache
+def _server() -> TcpServer:
+    return TcpServer(_tensors_of)
+
+
+def _own(address: Address) -> Lease | None:
+    return _LEASES.get(address.lease)
+
+
+def _tensors_of(lease: str) -> list[Any] | None:
+    known = _LEASES.get(lease)
+    return None if known is None else list(known.tensors)
 
 
 def _nixl_lease(tensors: Sequence[Any]) -> NixlLease | None:
@@ -111,16 +116,8 @@ def _nixl_lease(tensors: Sequence[Any]) -> NixlLease | None:
     try:
         return NixlLease(nixl, tensors)
     except Exception as error:  # NIXL has its own classes, which may be missing
-        _say_once(f"Weights are copied to host memory for other processes, since NIXL cannot register them: {error!r}")
+        _say_once(f"NIXL cannot register these tensors, so other nodes read them over TCP: {error!r}")
         return None
-
-
-def _reaches_all() -> bool:
-    """Return whether all ranks with devices are on this node, so that nobody needs a copy in host memory."""
-    return (
-        not ray.is_initialized()
-        or len([node for node in ray.nodes() if node["Alive"] and node["Resources"].get("GPU")]) == 1
-    )
 
 
 def _ipc(tensors: Sequence[Any]) -> IpcAddress | None:
@@ -129,7 +126,7 @@ def _ipc(tensors: Sequence[Any]) -> IpcAddress | None:
     try:
         return IpcAddress.of(tensors)
     except OSError as error:
-        _say_once(f"Other processes of this node do not read these weights by CUDA IPC: {error}")
+        _say_once(f"Other processes of this node do not read these tensors by CUDA IPC: {error}")
         return None
 
 
@@ -139,10 +136,7 @@ def _nixl() -> Nixl | None:
     try:
         return Nixl()
     except Exception as error:
-        _say_once(
-            f"Weights are copied to host memory for other nodes, since NIXL cannot be used: {error}. Install nixl to "
-            "send them from device to device"
-        )
+        logger.info("NIXL cannot be used: %s", error)
         return None
 
 
