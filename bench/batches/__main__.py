@@ -1,7 +1,7 @@
 """Measure: ``python -m bench.batches MIB SENDERS RECEIVERS``, such as ``1024 2 2``.
 
-All ranks share the devices of the machine in turn. Of Ray Direct Transport, as many pairs of actors as there are
-receivers hand over the same bytes in all.
+The ranks share the devices of the machine in turn, the receivers beginning with the second one. Of Ray Direct
+Transport, as many pairs of actors as there are receivers hand over the same bytes in all.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ ROWS = 48
 class Rank(Worker):
     """Gives and takes parts of a batch of one column, on a device of its own if there are enough."""
 
-    def __init__(self, way: str, mib: int, part: int) -> None:
+    def __init__(self, way: str, mib: int, part: int, shift: int) -> None:
         super().__init__()
         import torch
 
@@ -38,7 +38,7 @@ class Rank(Worker):
             transports._ipc = lambda tensors: None
         if way == "TCP":
             transports._nixl_lease = lambda tensors: None
-        torch.cuda.set_device(self.rank % torch.cuda.device_count())
+        torch.cuda.set_device((self.rank + shift) % torch.cuda.device_count())
         rows = ROWS // part
         self.batch = DataProto.from_dict(
             {"x": torch.ones(rows, mib * 2**20 // ROWS // 4, dtype=torch.float32, device="cuda")}
@@ -104,7 +104,7 @@ def row(title: str, mib: int, first: float, later: float) -> None:
 def hand_over(way: str, mib: int, senders: int, receivers: int) -> None:
     """Measure this library by one way, and the driver's own reading."""
     pools = [RayResourcePool([count], use_gpu=False, max_colocate_count=1) for count in (senders, receivers)]
-    classes = [RayClassWithInitArgs(Rank, way, mib, count) for count in (senders, receivers)]
+    classes = [RayClassWithInitArgs(Rank, way, mib, count, at) for at, count in enumerate((senders, receivers))]
     with (
         pools[0],
         pools[1],
@@ -138,7 +138,7 @@ def direct(transport: str, mib: int, pairs: int) -> None:
 
 
 def main(mib: str, senders: str, receivers: str) -> None:
-    """Hand over the same bytes in all ways."""
+    """Hand over the same bytes in all ways, or in those of the variable ``WAYS``."""
     os.environ["RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO"] = "0"  # all ranks see all devices, so that one is enough
     ray.init(address="local", num_cpus=32, include_dashboard=False)
     print(f"{mib} MiB, {senders} ranks to {receivers}\n| | first | later | |\n|---|--:|--:|--:|")
@@ -148,7 +148,7 @@ def main(mib: str, senders: str, receivers: str) -> None:
             direct(transport, int(mib), int(receivers))
         except (RayError, ValueError) as error:
             print(f"| {transport} | {str(error).strip().splitlines()[-1]} |", flush=True)
-    for way in os.environ.get("WAYS", "CUDA IPC,TCP,host memory").split(","):
+    for way in os.environ.get("WAYS", "CUDA IPC,NIXL,TCP,host memory").split(","):
         try:
             hand_over(way, int(mib), int(senders), int(receivers))
         except RayError as error:
