@@ -114,9 +114,7 @@ def test_what_is_pickled_for_others_than_ray_has_its_tensors(monkeypatch):
 def test_a_batch_whose_rank_has_it_no_more_is_named():
     arrived = kept(DataProto.from_dict({"x": torch.ones(4, 2)}))
     on_device._LEASES.clear()
-    with pytest.raises(
-        BatchLostError, match=r"batch that 'step' returned is on .* cannot be read from process \d+"
-    ):
+    with pytest.raises(BatchLostError, match=r"batch that 'step' returned is on .* cannot be read from process \d+"):
         arrived.batch  # noqa: B018
 
 

@@ -20,7 +20,7 @@ from workergroups.errors import BatchLostError
 from workergroups.lazy import torch
 from workergroups.ray_private.references import watches_references, when_unreferenced
 from workergroups.transfers.fetching import Source, UnreadableError, fetch, node, process_name
-from workergroups.transfers.memory import Span, as_integers, settle
+from workergroups.transfers.memory import Span, as_integers
 from workergroups.transfers.transports import Lease
 
 logger = logging.getLogger(__name__)
@@ -101,7 +101,8 @@ class Keeper:
             return False
         for tensor, start in self._tensors:
             _copy(tensor, memory[start : start + tensor.nbytes])
-        settle([memory])
+        if memory.is_cuda:
+            torch.cuda.current_stream(memory.device).synchronize()  # other processes do not know this one's streams
         lease = Lease([memory])
         name, _ = process_name()
         self._kept.source = Source(name, node(), lease.address)

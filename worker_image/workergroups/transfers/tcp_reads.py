@@ -19,12 +19,15 @@ import ray
 from workergroups.lazy import torch
 from workergroups.ports import bind_any_port
 
+from . import tls
 from .memory import Span, as_bytes
 
 _REQUEST = struct.Struct("!32sI")
 """The lease, and the number of spans."""
 _SPAN = struct.Struct("!IQQ")
 """The shard, its first byte, and the number of bytes."""
+_MOST_SPANS = 2**16
+"""Spans of a request; a reader of more makes several."""
 _FOUND, _GONE = b"\1", b"\0"
 _CONNECT_SECONDS = 10.0
 _SILENT_SECONDS = 60.0
@@ -62,16 +65,21 @@ class TcpServer:
 
     def _answer(self, connection: socket.socket) -> None:
         """Send what one reader asks for. One that goes away, or asks for what there is not, gets nothing more."""
+        connection.settimeout(_SILENT_SECONDS)
         with connection, suppress(OSError, struct.error, UnicodeDecodeError, IndexError):
-            connection.settimeout(_SILENT_SECONDS)
-            lease, count = _REQUEST.unpack(_received(connection, _REQUEST.size))
-            tensors = self._tensors_of(lease.decode("ascii"))
-            connection.sendall(_GONE if tensors is None else _FOUND)
-            if tensors is None:
-                return
-            for shard, start, size in _SPAN.iter_unpack(_received(connection, count * _SPAN.size)):
-                for chunk in _on_host(as_bytes(tensors[shard])[start : start + size]):
-                    connection.sendall(chunk)
+            self._send(tls.accepted(connection))
+
+    def _send(self, connection: socket.socket) -> None:
+        with connection:
+            while True:
+                lease, count = _REQUEST.unpack(_received(connection, _REQUEST.size))
+                tensors = self._tensors_of(lease.decode("ascii"))
+                connection.sendall(_GONE if tensors is None else _FOUND)
+                if tensors is None or count > _MOST_SPANS:
+                    return
+                for shard, start, size in _SPAN.iter_unpack(_received(connection, count * _SPAN.size)):
+                    for chunk in _on_host(as_bytes(tensors[shard])[start : start + size]):
+                        connection.sendall(chunk)
 
 
 class TcpTransfer:
@@ -81,7 +89,8 @@ class TcpTransfer:
         self._spans = spans
         self._lease = lease
         self._error: Exception | None = None
-        self._connection = socket.create_connection((address.host, address.port), _CONNECT_SECONDS)
+        connection = socket.create_connection((address.host, address.port), _CONNECT_SECONDS)
+        self._connection = tls.connected(connection, address.host)
         self._connection.settimeout(_SILENT_SECONDS)
         self._thread = threading.Thread(target=self._run, name="workergroups-transfer", daemon=True)
         self._thread.start()
@@ -108,12 +117,16 @@ class TcpTransfer:
             self._error = error
 
     def _read(self) -> None:
+        for first in range(0, len(self._spans), _MOST_SPANS):
+            self._request(self._spans[first : first + _MOST_SPANS])
+
+    def _request(self, spans: Sequence[Span]) -> None:
         connection = self._connection
-        connection.sendall(_REQUEST.pack(self._lease.encode("ascii"), len(self._spans)))
+        connection.sendall(_REQUEST.pack(self._lease.encode("ascii"), len(spans)))
         if _received(connection, 1) == _GONE:
             raise OSError("its process has it no more")
-        connection.sendall(b"".join(_SPAN.pack(shard, start, len(into)) for shard, start, into in self._spans))
-        for span in self._spans:
+        connection.sendall(b"".join(_SPAN.pack(shard, start, len(into)) for shard, start, into in spans))
+        for span in spans:
             if span.into.device.type == "cpu":
                 _receive(connection, memoryview(span.into.numpy()))
             else:
@@ -121,14 +134,11 @@ class TcpTransfer:
 
 
 def _on_host(memory: Any) -> Iterator[memoryview]:
-    """Yield bytes of this process's memory, those of a device in pieces."""
-    if memory.device.type == "cpu":
-        yield memoryview(memory.numpy())
-        return
-    buffer = _host_buffer(memory)
+    """Yield bytes of this process's memory, in pieces."""
+    buffer = None if memory.device.type == "cpu" else _host_buffer(memory)
     with _of_device(memory):
         for piece in memory.split(_CHUNK):
-            yield memoryview(buffer[: len(piece)].copy_(piece).numpy())
+            yield memoryview((piece if buffer is None else buffer[: len(piece)].copy_(piece)).numpy())
 
 
 def _receive_on_device(connection: socket.socket, into: Any) -> None:

@@ -16,6 +16,7 @@ from functools import cache
 from typing import Any
 from weakref import WeakValueDictionary
 
+from . import tls
 from .cuda_ipc import IpcAddress, IpcTransfer
 from .memory import Span, Transfer, as_bytes, is_plain_memory, kind_of
 from .nixl_reads import Nixl, NixlAddress, NixlLease, NixlTransfer
@@ -90,14 +91,20 @@ def read(address: Address, spans: Sequence[Span], *, same_node: bool) -> Transfe
     if address.nixl is not None and address.nixl.kind == kind_of(spans[0].into) and (nixl := _nixl()) is not None:
         return NixlTransfer(nixl, address.nixl, spans)
     if spans[0].into.is_cuda:
-        where = "this process" if address.nixl else "the other one"
-        _say_once(f"Tensors are read over TCP, through host memory, since NIXL cannot be used in {where}: install nixl")
+        _say_once(f"Tensors are read over TCP, through host memory, since {_why_no_nixl(address)}")
     return TcpTransfer(address.tcp, address.lease, spans)
 
 
 @cache
 def _server() -> TcpServer:
     return TcpServer(_tensors_of)
+
+
+def _why_no_nixl(address: Address) -> str:
+    if tls.is_used():
+        return "NIXL does not encrypt what it sends, and Ray uses TLS"
+    where = "this process" if address.nixl else "the other one"
+    return f"NIXL cannot be used in {where}: install nixl"
 
 
 def _own(address: Address) -> Lease | None:
@@ -132,7 +139,9 @@ def _ipc(tensors: Sequence[Any]) -> IpcAddress | None:
 
 @cache
 def _nixl() -> Nixl | None:
-    """Return this process as an agent of NIXL; ``None`` if there is none."""
+    """Return this process as an agent of NIXL; ``None`` if there is none, or if it must not send plain text."""
+    if tls.is_used():
+        return None
     try:
         return Nixl()
     except Exception as error:
