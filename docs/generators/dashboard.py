@@ -42,7 +42,7 @@ def build() -> str:
             .all_value(".*")
         )
     )
-    for title, panels in (_now(), _failures(), _operator()):
+    for title, panels in (_now(), _seconds(), _failures(), _operator()):
         built = built.with_row(dashboard.Row(title))
         for panel in panels:
             built = built.with_panel(panel)
@@ -73,16 +73,7 @@ def _now() -> Row:
             _ALL,
             10,
         ),
-        _sized(
-            timeseries.Panel()
-            .title("Devices, by who holds them")
-            .min(0)
-            .fill_opacity(60)
-            .stacking(common.StackingConfig().mode(StackingMode.NORMAL))
-            .with_target(_query(devices, "{{state}}")),
-            _ALL,
-            8,
-        ),
+        _stacked("Devices, by who holds them", devices, "{{state}}"),
         _sized(
             table.Panel()
             .title("Not ready, and why")
@@ -90,6 +81,19 @@ def _now() -> Row:
             .with_target(_query(waiting, "").instant().format("table")),  # type: ignore[arg-type]  # a literal
             _ALL,
             8,
+        ),
+    )
+
+
+def _seconds() -> Row:
+    seconds = f"rate(ray_workergroups_rank_seconds_total{{{_CHOSEN}}}[1m])"
+    busy = f'rate(ray_workergroups_rank_seconds_total{{{_CHOSEN}, activity!="Idle"}}[1m])'
+    return "What ranks do", (
+        _stacked("Ranks, by what they do", f"sum by (activity) ({seconds})", "{{activity}}"),
+        _stacked(
+            "Ranks, by the method that they run",
+            f"topk(10, sum by (namespace, group, method) ({busy}))",
+            "{{namespace}}/{{group}} {{method}}",
         ),
     )
 
@@ -149,6 +153,12 @@ def _operator() -> Row:
 
 def _number(title: str, query: str, about: str) -> Builder[Any]:
     return _sized(stat.Panel().title(title).description(about).with_target(_query(query, "")), _QUARTER, 4)
+
+
+def _stacked(title: str, query: str, legend: str) -> Builder[Any]:
+    panel = timeseries.Panel().title(title).min(0).fill_opacity(60)
+    stacked = panel.stacking(common.StackingConfig().mode(StackingMode.NORMAL))
+    return _sized(stacked.with_target(_query(query, legend)), _ALL, 8)
 
 
 def _curve(title: str, query: str, legend: str, unit: str = "short") -> Builder[Any]:

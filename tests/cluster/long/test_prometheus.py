@@ -41,8 +41,21 @@ NOTHING_IS_FINE = {
 
 
 class Prometheus:
-    def __init__(self, port):
+    def __init__(self, port, folder):
         self.url = f"http://127.0.0.1:{port}/api/v1"
+        self.folder = folder
+
+    def scrape_ray(self, namespace):
+        """As the PodMonitor of Ray's pods: at their port of this name."""
+        pods = namespace.get("pods", selector="workergroups.dev/component in (head, worker)")["items"]
+        (port,) = {
+            each["containerPort"]
+            for pod in pods
+            for each in pod["spec"]["containers"][0]["ports"]
+            if each["name"] == "metrics"
+        }
+        targets = [f"{pod['status']['podIP']}:{port}" for pod in pods]
+        (self.folder / "ray.json").write_text(json.dumps([{"targets": targets}]))
 
     def ask(self, path, **query):
         with urllib.request.urlopen(f"{self.url}/{path}?{urllib.parse.urlencode(query)}", timeout=10) as answer:
@@ -71,9 +84,10 @@ def prometheus(debian, tmp_path_factory):
         "static_configs": [{"targets": [f"{address}:8081" for address in addresses]}],
     }
     folder = tmp_path_factory.mktemp("prometheus")
+    of_ray = {"job_name": "ray", "file_sd_configs": [{"files": [f"{folder}/ray.json"], "refresh_interval": "1s"}]}
     settings = {
         "global": {"scrape_interval": "1s", "evaluation_interval": "1s"},
-        "scrape_configs": [scrape],
+        "scrape_configs": [scrape, of_ray],
         "rule_files": [str(RULES)],
     }
     (folder / "prometheus.yml").write_text(yaml.safe_dump(settings))
@@ -82,7 +96,7 @@ def prometheus(debian, tmp_path_factory):
         port = free.getsockname()[1]
     command = [debian / "prometheus", f"--config.file={folder}/prometheus.yml", f"--storage.tsdb.path={folder}/data"]
     process = subprocess.Popen([*command, f"--web.listen-address=127.0.0.1:{port}"], stderr=subprocess.DEVNULL)
-    server = Prometheus(port)
+    server = Prometheus(port, folder)
     end = time.monotonic() + 60
     while True:
         try:
@@ -118,6 +132,16 @@ def test_what_prometheus_has_is_true_and_a_death_counts_once(prometheus, namespa
     prometheus.until(of("workergroups_group_restarts_total", namespace), 1)
     prometheus.until(f"sum({of('workergroups_rank_failures_total', namespace)})", 1)
     prometheus.until(of("workergroups_rank_failures_total", namespace, reason="ProcessDied"), 1)
+
+
+def test_each_second_of_the_ranks_is_booked(prometheus, namespace):
+    """Two ranks that nothing calls: two seconds are booked in each second."""
+    prometheus.scrape_ray(namespace)
+    idle = 'sum(rate(ray_workergroups_rank_seconds_total{group="actors", activity="Idle"}[20s]))'
+    end = time.monotonic() + 90
+    while not 1.9 < (prometheus.value(idle) or 0) < 2.1:
+        assert time.monotonic() < end
+        time.sleep(1)
 
 
 def test_a_pool_that_waits_becomes_an_alert_and_one_that_is_gone_no_series(prometheus, namespace):

@@ -100,7 +100,10 @@ def test_the_prometheus_operator_finds_the_metrics_and_the_alerts(helm):
         "--set=metrics.labels.release=stack",
     )
     manifests = helm.render(*options)
-    (monitor,), (rule,) = _of_kind(manifests, "PodMonitor"), _of_kind(manifests, "PrometheusRule")
+    (monitor, of_ray), (rule,) = _of_kind(manifests, "PodMonitor"), _of_kind(manifests, "PrometheusRule")
+    assert of_ray["spec"]["namespaceSelector"] == {"any": True}
+    (_, of_ours) = _of_kind(helm.render(*options, "--set=namespaces={team}"), "PodMonitor")
+    assert of_ours["spec"]["namespaceSelector"] == {"matchNames": ["team"]}
     (deployment,) = _of_kind(manifests, "Deployment")
     labels = deployment["spec"]["template"]["metadata"]["labels"]
     assert monitor["spec"]["selector"]["matchLabels"].items() <= labels.items()

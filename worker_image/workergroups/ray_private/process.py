@@ -23,6 +23,11 @@ def process_id() -> str:
     return str(context.get_actor_id() or context.get_worker_id())
 
 
+def runs_coroutines() -> bool:
+    """Return whether Ray runs the methods of this process's actor in an event loop."""
+    return bool(ray._private.worker.global_worker.core_worker.current_actor_is_asyncio())
+
+
 def own_pod() -> str:
     """Return the pod in which this process runs, as KubeRay names it to Ray; outside of pods, the host's name."""
     return os.environ.get("RAY_CLOUD_INSTANCE_ID") or socket.gethostname()

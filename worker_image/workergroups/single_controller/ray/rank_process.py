@@ -16,7 +16,7 @@ from workergroups.ray_private.process import accelerators_at_start
 from workergroups.stacks import flight_recorder
 from workergroups.warm import learning
 
-from . import group_record, master_port, told_errors
+from . import group_record, master_port, rank_seconds, told_errors
 from .method_table import Signatures
 from .visible_devices import bundle_devices, check_own_env, device_env, ray_name
 
@@ -77,6 +77,7 @@ class RankLaunch:
             WG_BACKEND="ray",
         )
         told_errors.enable(actor_id)
+        rank_seconds.enable()
         os.environ.update(device_env(self._own_devices(), self.device_name, os.environ))
 
     def _own_devices(self) -> list[str]:

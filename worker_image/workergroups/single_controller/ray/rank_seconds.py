@@ -1,0 +1,131 @@
+"""What the seconds of a rank go into, as a counter among Ray's metrics: methods, and waiting for others.
+
+A thread looks ten times a second at what the process is in. The ranks' calls are as quick as without it, and know
+nothing of it. Ranks whose methods are coroutines have no such counter: on no stack is what they await.
+"""
+
+from __future__ import annotations
+
+import sys
+import threading
+import time
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from types import FrameType
+from typing import NamedTuple
+
+import ray
+from ray.util.metrics import Counter
+
+import workergroups
+from workergroups.naming import RankName
+from workergroups.ray_private.process import runs_coroutines
+from workergroups.single_controller.base import decorator
+
+NAME = "workergroups_rank_seconds"
+"""Prometheus gets it as ``ray_workergroups_rank_seconds_total``."""
+IDLE, RUNNING, WAITING, COLLECTIVE = "Idle", "Running", "Waiting", "Collective"
+_OTHERS = "others"
+_MOST_METHODS = 50
+"""Methods of a rank that are counted each by itself."""
+_LOOK_SECONDS = 0.1
+_EXECUTOR = "actor_method_executor"  # Ray's function around a method; tried with 2.52 and 2.60
+_RAY, _OURS = (f"{Path(package.__file__ or '').parent}/" for package in (ray, workergroups))
+_FETCH = f"{_OURS}transfers/fetching.py"
+
+
+class Frame(NamedTuple):
+    """A function that is being executed."""
+
+    file: str
+    function: str
+    """Its name; of our function around a registered method, the method's name."""
+    is_method: bool = False
+    """Whether it is our function around a registered method."""
+
+
+def activity(stacks: Iterable[Sequence[Frame]]) -> tuple[str, str]:
+    """Return what a process is in, and in which method; each of its threads' stacks begins with the outermost frame."""
+    for stack in stacks:
+        at = next((at for at, frame in enumerate(stack) if frame.function == _EXECUTOR), None)
+        if at is not None:
+            inner = stack[at + 1 :]
+            return _kind(inner), _method(inner)
+    return IDLE, ""
+
+
+def _kind(stack: Sequence[Frame]) -> str:
+    for frame in reversed(stack):
+        if "/torch/distributed/" in frame.file:
+            return COLLECTIVE
+        if frame.file == _FETCH or (frame.file.startswith(_RAY) and frame.function in ("get", "wait")):
+            return WAITING
+    return RUNNING
+
+
+def _method(stack: Sequence[Frame]) -> str:
+    """Return the first function of the user's; Ray, and this library, may call it by some of their own."""
+    registered = (frame for frame in stack if frame.is_method)
+    of_user = (frame for frame in stack if not frame.file.startswith((_RAY, _OURS)))
+    found = next(registered, None) or next(of_user, None)
+    return _OTHERS if found is None else found.function
+
+
+class RankSeconds:
+    """Adds up the seconds of this process.
+
+    Args:
+        tags: What all of its series have.
+    """
+
+    def __init__(self, tags: Mapping[str, str]) -> None:
+        self._counter = Counter(
+            NAME,
+            description="What the seconds of ranks went into: activity is Idle, Running, Waiting or Collective",
+            tag_keys=(*tags, "activity", "method"),
+        )
+        self._counter.set_default_tags(dict(tags))
+        self._methods: set[str] = set()
+        self._before, self._at = activity(_stacks()), time.monotonic()
+
+    def look(self) -> None:
+        """Book the time since the last look: half of it for what was seen then, and half for what is seen now."""
+        now, at = activity(_stacks()), time.monotonic()
+        for kind, method in (self._before, now):
+            self._counter.inc((at - self._at) / 2, {"activity": kind, "method": self._known(method)})
+        self._before, self._at = now, at
+
+    def _known(self, method: str) -> str:
+        if len(self._methods) < _MOST_METHODS:
+            self._methods.add(method)
+        return method if method in self._methods else _OTHERS
+
+
+def enable() -> None:
+    """Count the seconds of this process if it is a rank of a WorkerGroup; nobody scrapes those of a laptop's."""
+    name = RankName.parse(ray.get_runtime_context().get_actor_name() or "")
+    if name is not None and not runs_coroutines():
+        threading.Thread(target=_count, args=(name,), name="workergroups-seconds", daemon=True).start()
+
+
+def _count(name: RankName) -> None:
+    seconds = RankSeconds({"group": name.group})
+    while True:
+        time.sleep(_LOOK_SECONDS)
+        seconds.look()
+
+
+def _stacks() -> Iterator[list[Frame]]:
+    """Yield the stacks of the process's threads; the main thread, which runs most methods, is first."""
+    main = threading.main_thread().ident
+    for _, frame in sorted(sys._current_frames().items(), key=lambda item: item[0] != main):
+        yield list(_frames(frame))[::-1]
+
+
+def _frames(frame: FrameType | None) -> Iterator[Frame]:
+    while frame is not None:
+        code = frame.f_code
+        is_method = code.co_filename == decorator.__file__ and code.co_name == "method"
+        name = frame.f_locals["function"].__name__ if is_method else code.co_name
+        yield Frame(code.co_filename, name, is_method)
+        frame = frame.f_back
