@@ -17,7 +17,6 @@ from typing import NamedTuple
 import ray
 from ray.util.metrics import Counter
 
-import workergroups
 from workergroups.naming import RankName
 from workergroups.ray_private.process import runs_coroutines
 from workergroups.single_controller.base import decorator
@@ -30,7 +29,7 @@ _MOST_METHODS = 50
 """Methods of a rank that are counted each by itself."""
 _LOOK_SECONDS = 0.1
 _EXECUTOR = "actor_method_executor"  # Ray's function around a method; tried with 2.52 and 2.60
-_RAY, _OURS = (f"{Path(package.__file__ or '').parent}/" for package in (ray, workergroups))
+_RAY, _OURS = f"{Path(ray.__file__).parent}/", f"{Path(__file__).parents[2]}/"
 _FETCH = f"{_OURS}transfers/fetching.py"
 
 
