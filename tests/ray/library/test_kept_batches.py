@@ -191,7 +191,7 @@ def test_a_frozen_rank_is_read_when_it_goes_on(actor, pool, monkeypatch):
         os.kill(pid, signal.SIGSTOP)
         try:
             with monkeypatch.context() as patch:
-                patch.setattr("workergroups.protocol.on_device._TIMEOUT", 1.0)
+                patch.setattr("workergroups.protocol.on_device.READ_SECONDS", 1.0)
                 with pytest.raises(BatchLostError, match=r"rank 0 of frozen: TimeoutError: not all has arrived"):
                     doubled.batch  # noqa: B018
         finally:

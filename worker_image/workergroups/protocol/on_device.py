@@ -30,7 +30,8 @@ _SMALLEST = 4 * 2**20
 _LARGEST_SHARE = 1 / 16
 """How much of a device's memory a process keeps for batches; more go through host memory, as if there was no device."""
 _ALIGNMENT = 256
-_TIMEOUT = 300.0
+READ_SECONDS, LAST_READ_SECONDS = 300.0, 10.0
+"""How long a process tries to read a batch: when it uses it, and before it ends the rank that has it."""
 
 
 @dataclass(eq=False)
@@ -116,11 +117,11 @@ _LEASES: dict[bytes, Lease] = {}
 """What this process keeps, by the id of the object that others refer to."""
 
 
-def read(wanted: Iterable[tuple[KeptBytes, Any]]) -> None:
+def read(wanted: Iterable[tuple[KeptBytes, Any]], seconds: float) -> None:
     """Read columns into tensors of bytes.
 
     Raises:
-        BatchLostError: A rank that keeps them has ended, or cannot be reached.
+        BatchLostError: A rank that keeps them has ended, or cannot be reached in so many seconds.
     """
     spans: dict[str, list[Span]] = {}
     kept: dict[str, Kept] = {}
@@ -131,7 +132,7 @@ def read(wanted: Iterable[tuple[KeptBytes, Any]]) -> None:
         kept[lease] = data.kept
         spans.setdefault(lease, []).append(Span(0, data.start, into))
     try:
-        fetch(((kept[lease].source, each) for lease, each in spans.items()), time.monotonic() + _TIMEOUT)
+        fetch(((kept[lease].source, each) for lease, each in spans.items()), time.monotonic() + seconds)
     except UnreadableError as error:
         methods = ", ".join(sorted({each.method for each in kept.values()}))
         raise BatchLostError(

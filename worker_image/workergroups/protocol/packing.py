@@ -95,11 +95,11 @@ def pack(batch: Any, keeper: Keeper | None = None) -> PackedBatch | None:
     return PackedBatch(batch.batch_size[0], columns)
 
 
-def unpack(parts: Sequence[PackedBatch]) -> Any:
-    """Return the TensorDict of all rows of the parts, which shares no memory with them."""
+def unpack(parts: Sequence[PackedBatch], seconds: float) -> Any:
+    """Return the TensorDict of all rows of the parts, which shares no memory with them; see `BatchStore.read`."""
     copies: list[_Copy] = []
     joined = {key: _join([part.columns[key] for part in parts], copies) for key in parts[0].columns}
-    _carry_out(copies)
+    _carry_out(copies, seconds)
     rows = sum(part.rows for part in parts)
     offsets: dict[int, Any] = {}
     tensors = {key: unpack_column(column, offsets) for key, column in joined.items()}
@@ -130,9 +130,17 @@ class BatchStore:
     @property
     def batch(self) -> Any:
         """The TensorDict, or ``None``; unpacked when first asked for."""
-        if self._parts:
-            self._batch, self._parts = unpack(self._parts), []
+        self.read(on_device.READ_SECONDS)
         return self._batch
+
+    def read(self, seconds: float) -> None:
+        """Unpack the tensors, and read those on devices within so many seconds.
+
+        Raises:
+            BatchLostError: A rank that keeps some has ended, or cannot be reached.
+        """
+        if self._parts:
+            self._batch, self._parts = unpack(self._parts, seconds), []
 
     @property
     def is_packed(self) -> bool:
@@ -211,7 +219,7 @@ class BatchStore:
 
     def __getstate__(self) -> tuple[PackedWhole | None, list[PackedBatch]]:
         if self.keepers and not counts_references():
-            self._batch, self._parts = unpack(self._parts), []  # it may be read when its rank has long ended
+            self.read(on_device.READ_SECONDS)  # it may be used when its rank has long ended
         if self._parts or self._batch is None:
             return None, self._parts
         packed = pack(self._batch)
@@ -236,7 +244,7 @@ def read_before_end(actor_ids: Collection[str]) -> None:
     for store in list(_KEPT):
         if not store.keepers.isdisjoint(actor_ids):
             with suppress(BatchLostError):
-                _ = store.batch
+                store.read(on_device.LAST_READ_SECONDS)
 
 
 def _is_dense(column: Any) -> bool:
@@ -280,9 +288,9 @@ def _memory(size: int, device: Any) -> Any:
     return torch.empty(size, dtype=torch.uint8, device=device)
 
 
-def _carry_out(copies: Sequence[_Copy]) -> None:
+def _carry_out(copies: Sequence[_Copy], seconds: float) -> None:
     """Copy, by several threads where it is much: one alone mostly waits for the kernel to find and clear pages."""
-    on_device.read((copy.source, copy.target) for copy in copies if isinstance(copy.source, KeptBytes))
+    on_device.read([(copy.source, copy.target) for copy in copies if isinstance(copy.source, KeptBytes)], seconds)
     copies = [copy for copy in copies if not isinstance(copy.source, KeptBytes)]
     for copy in copies:
         if isinstance(copy.target, torch.Tensor):  # a part in host memory beside others on devices

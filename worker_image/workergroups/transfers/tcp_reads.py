@@ -9,6 +9,7 @@ from __future__ import annotations
 import socket
 import struct
 import threading
+import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import nullcontext, suppress
 from dataclasses import dataclass
@@ -32,6 +33,7 @@ _FOUND, _GONE = b"\1", b"\0"
 _CONNECT_SECONDS = 10.0
 _SILENT_SECONDS = 60.0
 """Seconds without a byte after which the other process is taken for lost."""
+_BUSY_SECONDS = 0.1
 _CHUNK = 4 * 2**20
 """Bytes of a device that are in host memory at a time."""
 
@@ -60,8 +62,14 @@ class TcpServer:
 
     def _accept(self) -> None:
         while True:
-            connection, _ = self._listener.accept()
-            threading.Thread(target=self._answer, args=(connection,), name="workergroups-transfer", daemon=True).start()
+            try:
+                connection, _ = self._listener.accept()
+                answer = threading.Thread(
+                    target=self._answer, args=(connection,), name="workergroups-transfer", daemon=True
+                )
+                answer.start()
+            except (OSError, RuntimeError):  # no more files, or threads, at the moment
+                time.sleep(_BUSY_SECONDS)
 
     def _answer(self, connection: socket.socket) -> None:
         """Send what one reader asks for. One that goes away, or asks for what there is not, gets nothing more."""
