@@ -47,7 +47,7 @@ class Prometheus:
 
     def scrape_ray(self, namespace):
         """As the PodMonitor of Ray's pods: at their port of this name."""
-        pods = namespace.get("pods", selector="workergroups.dev/component in (head, worker)")["items"]
+        pods = namespace.get("pods", selector="workergroups.dev/component in (head, worker)")
         (port,) = {
             each["containerPort"]
             for pod in pods
