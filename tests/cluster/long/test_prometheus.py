@@ -135,12 +135,13 @@ def test_what_prometheus_has_is_true_and_a_death_counts_once(prometheus, namespa
 
 
 def test_each_second_of_the_ranks_is_booked(prometheus, namespace):
-    """Two ranks that nothing calls: two seconds are booked in each second."""
+    """Two ranks that nothing calls: two seconds are booked in each second. Ray reports them every ten seconds."""
     prometheus.scrape_ray(namespace)
-    idle = 'sum(rate(ray_workergroups_rank_seconds_total{group="actors", activity="Idle"}[20s]))'
-    end = time.monotonic() + 90
-    while not 1.9 < (prometheus.value(idle) or 0) < 2.1:
-        assert time.monotonic() < end
+    idle = 'sum(rate(ray_workergroups_rank_seconds_total{group="actors", activity="Idle"}[1m]))'
+    end = time.monotonic() + 120
+    while not 1.8 < (found := prometheus.value(idle) or 0) < 2.2:
+        print(found)
+        assert time.monotonic() < end, found
         time.sleep(1)
 
 
