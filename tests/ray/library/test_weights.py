@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 import signal
 import sys
+import time
+from pathlib import Path
 
 import pytest
 import torch
@@ -159,6 +161,9 @@ def test_what_a_dead_rank_published_is_refused_by_the_name_of_the_rank(pool, rol
     with RayWorkerGroup(pool, RayClassWithInitArgs(Trainer), name_prefix="lost") as trainer:
         published = trainer.publish()
         rollout.load(published)
+        processes = [Path(f"/proc/{pid}") for pid in trainer.execute_all_sync("pid")]
+    while any(process.exists() for process in processes):  # to Ray, they end a moment earlier
+        time.sleep(0.05)
     with pytest.raises(WeightsError, match=r"cannot be read from rank \d of lost"):
         rollout.load(published)
     with pytest.raises(WeightsError, match=r"cannot be read from rank \d of lost"):
