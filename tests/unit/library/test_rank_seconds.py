@@ -2,10 +2,11 @@
 
 import pytest
 
+from workergroups.ray_private import process
 from workergroups.single_controller.ray import rank_seconds
 from workergroups.single_controller.ray.rank_seconds import Frame, activity
 
-RAY, OURS = rank_seconds._RAY, rank_seconds._OURS
+RAY, OURS = process.FOLDER, rank_seconds._OURS
 LOOP = [Frame("default_worker.py", "<module>"), Frame(f"{RAY}_private/worker.py", "main_loop")]
 CALL = [*LOOP, Frame(f"{RAY}_private/function_manager.py", "actor_method_executor")]
 PLAIN = [*CALL, Frame(f"{RAY}util/tracing/tracing_helper.py", "_resume_span"), Frame("/code/model.py", "step")]

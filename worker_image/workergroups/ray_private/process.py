@@ -5,8 +5,14 @@ from __future__ import annotations
 import os
 import socket
 from collections.abc import Sequence
+from pathlib import Path
 
 import ray
+
+FOLDER = f"{Path(ray.__file__).parent}/"
+"""Where Ray's own Python files are."""
+METHOD_EXECUTOR = "actor_method_executor"
+"""Ray's function around an actor's method; tried with 2.60."""
 
 
 def has_started_ray() -> bool:

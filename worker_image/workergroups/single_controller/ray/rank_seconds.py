@@ -18,7 +18,7 @@ import ray
 from ray.util.metrics import Counter
 
 from workergroups.naming import RankName
-from workergroups.ray_private.process import runs_coroutines
+from workergroups.ray_private.process import FOLDER, METHOD_EXECUTOR, runs_coroutines
 from workergroups.single_controller.base import decorator
 
 NAME = "workergroups_rank_seconds"
@@ -28,8 +28,7 @@ _OTHERS = "others"
 _MOST_METHODS = 50
 """Methods of a rank that are counted each by itself."""
 _LOOK_SECONDS = 0.1
-_EXECUTOR = "actor_method_executor"  # Ray's function around a method; tried with 2.52 and 2.60
-_RAY, _OURS = f"{Path(ray.__file__).parent}/", f"{Path(__file__).parents[2]}/"
+_OURS = f"{Path(__file__).parents[2]}/"
 _FETCH = f"{_OURS}transfers/fetching.py"
 
 
@@ -46,7 +45,7 @@ class Frame(NamedTuple):
 def activity(stacks: Iterable[Sequence[Frame]]) -> tuple[str, str]:
     """Return what a process is in, and in which method; each of its threads' stacks begins with the outermost frame."""
     for stack in stacks:
-        at = next((at for at, frame in enumerate(stack) if frame.function == _EXECUTOR), None)
+        at = next((at for at, frame in enumerate(stack) if frame.function == METHOD_EXECUTOR), None)
         if at is not None:
             inner = stack[at + 1 :]
             return _kind(inner), _method(inner)
@@ -57,7 +56,7 @@ def _kind(stack: Sequence[Frame]) -> str:
     for frame in reversed(stack):
         if "/torch/distributed/" in frame.file:
             return COLLECTIVE
-        if frame.file == _FETCH or (frame.file.startswith(_RAY) and frame.function in ("get", "wait")):
+        if frame.file == _FETCH or (frame.file.startswith(FOLDER) and frame.function in ("get", "wait")):
             return WAITING
     return RUNNING
 
@@ -65,7 +64,7 @@ def _kind(stack: Sequence[Frame]) -> str:
 def _method(stack: Sequence[Frame]) -> str:
     """Return the first function of the user's; Ray, and this library, may call it by some of their own."""
     registered = (frame for frame in stack if frame.is_method)
-    of_user = (frame for frame in stack if not frame.file.startswith((_RAY, _OURS)))
+    of_user = (frame for frame in stack if not frame.file.startswith((FOLDER, _OURS)))
     found = next(registered, None) or next(of_user, None)
     return _OTHERS if found is None else found.function
 
