@@ -1,8 +1,8 @@
 """Columns of a batch that stay on the device of the rank that returned it, until somebody uses them.
 
-The rank copies them to memory of their own, so that it may go on with its tensors. What travels is how to read that
-memory, and a reference to an object of the rank. Ray counts the references, in whichever process they are, and the rank
-frees the memory when there is none.
+The rank copies them to other memory of the device, so that it may go on with its tensors. What travels is how to read
+that memory, and a reference to an object of the rank. Ray counts the references, in whichever process they are, and the
+rank frees the memory when there is none.
 """
 
 from __future__ import annotations
@@ -121,7 +121,7 @@ def read(wanted: Iterable[tuple[KeptBytes, Any]], seconds: float) -> None:
     """Read columns into tensors of bytes.
 
     Raises:
-        BatchLostError: A rank that keeps them has ended, or cannot be reached in so many seconds.
+        BatchLostError: A rank that keeps them has ended, or cannot be reached within ``seconds``.
     """
     spans: dict[str, list[Span]] = {}
     kept: dict[str, Kept] = {}

@@ -134,7 +134,7 @@ class BatchStore:
         return self._batch
 
     def read(self, seconds: float) -> None:
-        """Unpack the tensors, and read those on devices within so many seconds.
+        """Unpack the tensors, and read those on devices, within ``seconds``.
 
         Raises:
             BatchLostError: A rank that keeps some has ended, or cannot be reached.

@@ -26,7 +26,7 @@ NAME = "workergroups_rank_seconds"
 IDLE, RUNNING, WAITING, COLLECTIVE = "Idle", "Running", "Waiting", "Collective"
 _OTHERS = "others"
 _MOST_METHODS = 50
-"""Methods of a rank that are counted each by itself."""
+"""Methods of a rank that are counted; all further ones are counted together."""
 _LOOK_SECONDS = 0.1
 _OURS = f"{Path(__file__).parents[2]}/"
 _FETCH = f"{_OURS}transfers/fetching.py"
@@ -43,7 +43,7 @@ class Frame(NamedTuple):
 
 
 def activity(stacks: Iterable[Sequence[Frame]]) -> tuple[str, str]:
-    """Return what a process is in, and in which method; each of its threads' stacks begins with the outermost frame."""
+    """Return what a process is in, and in which method. Each thread's stack begins with the outermost frame."""
     for stack in stacks:
         at = next((at for at, frame in enumerate(stack) if frame.function == METHOD_EXECUTOR), None)
         if at is not None:
