@@ -34,10 +34,8 @@ class Rank(Worker):
 
         if way == "host memory":
             on_device._SMALLEST = 2**62
-        if way in ("NIXL", "TCP"):
-            transports._ipc = lambda tensors: None
         if way == "TCP":
-            transports._nixl_lease = lambda tensors: None
+            transports._ipc = lambda tensors: None
         torch.cuda.set_device((self.rank + shift) % torch.cuda.device_count())
         rows = ROWS // part
         self.batch = DataProto.from_dict(
@@ -148,7 +146,7 @@ def main(mib: str, senders: str, receivers: str) -> None:
             direct(transport, int(mib), int(receivers))
         except (RayError, ValueError) as error:
             print(f"| {transport} | {str(error).strip().splitlines()[-1]} |", flush=True)
-    for way in os.environ.get("WAYS", "CUDA IPC,NIXL,TCP,host memory").split(","):
+    for way in os.environ.get("WAYS", "CUDA IPC,TCP,host memory").split(","):
         try:
             hand_over(way, int(mib), int(senders), int(receivers))
         except RayError as error:

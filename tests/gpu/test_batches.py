@@ -25,7 +25,6 @@ class Rank(Worker):
 
         if way == "TCP":
             transports._ipc = lambda tensors: None
-            transports._nixl_lease = lambda tensors: None
         torch.cuda.set_device((self.rank + shift) % torch.cuda.device_count())
         self.on_device = on_device
         self.returned = None

@@ -9,7 +9,6 @@ import gc
 import os
 import pickle
 import signal
-import sys
 import time
 
 import pytest
@@ -34,10 +33,8 @@ ROWS = 12
 class Model(Worker):
     """Returns batches that stay with it."""
 
-    def __init__(self, with_nixl=True) -> None:
+    def __init__(self) -> None:
         super().__init__()
-        if not with_nixl:
-            sys.modules["nixl"] = None
         from workergroups.protocol import on_device
 
         on_device.is_kept = lambda tensor: tensor.layout == torch.strided
@@ -99,12 +96,12 @@ def actor(pool):
         yield group
 
 
-@pytest.fixture(scope="module", params=[True, False], ids=["nixl", "tcp"])
-def critic(pool, request):
+@pytest.fixture(scope="module")
+def critic(pool):
     """A group of another size than the actor's."""
     with (
         RayResourcePool([3], use_gpu=False, max_colocate_count=1) as three,
-        RayWorkerGroup(three, RayClassWithInitArgs(Model, request.param), name_prefix="critic") as group,
+        RayWorkerGroup(three, RayClassWithInitArgs(Model), name_prefix="critic") as group,
     ):
         yield group
 

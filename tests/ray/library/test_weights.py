@@ -6,6 +6,7 @@ import os
 import signal
 import sys
 import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -101,6 +102,18 @@ class Rollout(Worker):
         )
 
 
+class SeveralModels(Worker):
+    """Publishes other memory each time."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.weights = [Weights(f"model{number}") for number in range(3)]
+
+    @register(Dispatch.ONE_TO_ALL)
+    def publish(self, value):
+        return [each.publish({"w": torch.full((2**20,), value + at)}) for at, each in enumerate(self.weights)]
+
+
 @pytest.fixture(scope="module")
 def pool(local_ray):
     with RayResourcePool([2], use_gpu=False, max_colocate_count=4) as pool:
@@ -155,6 +168,20 @@ def test_processes_that_are_forgotten_are_met_again(pool, monkeypatch):
             half = torch.zeros(ROWS // 2, dtype=torch.bfloat16)  # which one rank has
             driver.receive(published, {"1.weight": WeightShard(half, (ROWS,), (start,))})
             assert torch.equal(half, torch.ones(ROWS // 2, dtype=torch.bfloat16))
+
+
+def test_several_models_are_read_at_once(pool):
+    def read(at, published):
+        into = {"w": torch.zeros(2**20, dtype=torch.int64)}
+        Weights().receive([published[at]], into, timeout=20)
+        return int(into["w"].min()), int(into["w"].max())
+
+    group = RayWorkerGroup(pool, RayClassWithInitArgs(SeveralModels), name_prefix="several")
+    with group as ranks, ThreadPoolExecutor(3) as threads:
+        for value in range(20):
+            published = ranks.publish(value)[0]
+            found = threads.map(read, (2, 1, 0), [published] * 3)
+            assert list(found) == [(value + at,) * 2 for at in (2, 1, 0)]
 
 
 def test_what_a_dead_rank_published_is_refused_by_the_name_of_the_rank(pool, rollout):

@@ -103,7 +103,7 @@ def test_with_rays_tls_nothing_is_sent_in_plain_text(tmp_path, monkeypatch):
     use(certificate(tmp_path / "here", authority_key(secrets.token_hex(32)), ["10.0.0.7"]), monkeypatch)
     monkeypatch.setattr(transports, "_nixl", transports._nixl.__wrapped__)
     monkeypatch.setattr(transports, "_own", lambda address: None)
-    lease = Lease([TENSOR])
+    lease = Lease([TENSOR], by_nixl=True)
     assert lease.address.nixl is None
     source = Source("rank 1 of a", node(), lease.address)
     into = torch.zeros(8, dtype=torch.uint8)

@@ -104,7 +104,7 @@ class Keeper:
             _copy(tensor, memory[start : start + tensor.nbytes])
         if memory.is_cuda:
             torch.cuda.current_stream(memory.device).synchronize()  # other processes do not know this one's streams
-        lease = Lease([memory])
+        lease = Lease([memory], by_nixl=False)
         name, _ = process_name()
         self._kept.source = Source(name, node(), lease.address)
         self._kept.reference = ray.put(None)

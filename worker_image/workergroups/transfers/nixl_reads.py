@@ -12,7 +12,7 @@ import threading
 import uuid
 import weakref
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from .memory import Span, kind_of
@@ -39,6 +39,16 @@ class NixlAddress:
     """The kind of memory of all of them."""
 
 
+@dataclass
+class _Peer:
+    """Another process as NIXL knows it here."""
+
+    metadata: set[bytes] = field(default_factory=set)
+    """Which descriptions of its memory it has been told: that of what was published last has all that still is."""
+    transfers: int = 0
+    """How many are on their way, which would fail if it was forgotten."""
+
+
 class Nixl:
     """This process as an agent of NIXL, which counts who needs which memory registered."""
 
@@ -55,7 +65,7 @@ class Nixl:
         self.agent = nixl_agent(uuid.uuid4().hex, config)
         self._lock = threading.RLock()
         self._registered: dict[tuple[int, int], tuple[Any, int]] = {}
-        self._peers: dict[str, bytes] = {}
+        self._peers: dict[str, _Peer] = {}
         self._stopping = threading.Event()
         self._thread = threading.Thread(target=self._progress, name="workergroups-nixl", daemon=True)
         self._thread.start()
@@ -83,32 +93,40 @@ class Nixl:
         tensors.clear()
 
     def request(self, address: NixlAddress, spans: Sequence[Span]) -> Any:
-        """Return NIXL's handle of a transfer into memory that is registered here."""
-        if address.agent != self.agent.name:
-            with self._lock:
-                self._meet(address)
+        """Return NIXL's handle of a transfer into memory that is registered here; it ends with `forget`."""
         own = [(span.into.data_ptr(), len(span.into), max(span.into.get_device(), 0)) for span in spans]
         memory = address.memory
         theirs = [(memory[at][0] + start, len(into), memory[at][1]) for at, start, into in spans]
-        return self.agent.initialize_xfer(
-            "READ",
-            self.agent.get_xfer_descs(own, mem_type=kind_of(spans[0].into)),
-            self.agent.get_xfer_descs(theirs, mem_type=address.kind),
-            address.agent,
-        )
+        into = self.agent.get_xfer_descs(own, mem_type=kind_of(spans[0].into))
+        source = self.agent.get_xfer_descs(theirs, mem_type=address.kind)
+        with self._lock:
+            peer = self._meet(address)
+            handle = self.agent.initialize_xfer("READ", into, source, address.agent)
+            peer.transfers += 1
+        return handle
 
-    def _meet(self, address: NixlAddress) -> None:
+    def forget(self, handle: Any, address: NixlAddress) -> None:
+        """Give up a transfer."""
+        with self._lock:
+            self._peers[address.agent].transfers -= 1
+            self.agent.release_xfer_handle(handle)
+
+    def _meet(self, address: NixlAddress) -> _Peer:
         """Know the other process and its present memory, and forget the one that has not been read for longest."""
-        known = self._peers.pop(address.agent, None)
-        if known != address.metadata:
-            if known is not None:
+        peer = self._peers.pop(address.agent, None) or _Peer()
+        self._peers[address.agent] = peer
+        if address.agent != self.agent.name and address.metadata not in peer.metadata:
+            if peer.metadata and not peer.transfers:  # what it had before may be registered anew
                 self.agent.remove_remote_agent(address.agent)
+                peer.metadata.clear()
             self.agent.add_remote_agent(address.metadata)
-        self._peers[address.agent] = address.metadata
+            peer.metadata.add(address.metadata)
         if len(self._peers) > _MAX_PEERS:
-            oldest = next(iter(self._peers))
-            del self._peers[oldest]
-            self.agent.remove_remote_agent(oldest)
+            oldest = next((name for name, each in self._peers.items() if each.metadata and not each.transfers), None)
+            if oldest not in (None, address.agent):
+                del self._peers[oldest]
+                self.agent.remove_remote_agent(oldest)
+        return peer
 
     def _progress(self) -> None:
         """Answer readers that begin, or whose way needs this process: with TCP, and at first with all others."""
@@ -152,14 +170,15 @@ class NixlTransfer:
     """Bytes that NIXL reads."""
 
     def __init__(self, nixl: Nixl, address: NixlAddress, spans: Sequence[Span]) -> None:
-        self._agent = nixl.agent
+        self._nixl = nixl
+        self._address = address
         self._memory = NixlLease(
             nixl, list({span.into.untyped_storage().data_ptr(): span.into for span in spans}.values())
         )
         self._handle = None
         try:
             self._handle = nixl.request(address, spans)
-            self._state = self._agent.transfer(self._handle)
+            self._state = nixl.agent.transfer(self._handle)
         except BaseException:
             self.close()
             raise
@@ -167,7 +186,7 @@ class NixlTransfer:
     def is_done(self) -> bool:
         """Return whether all have arrived."""
         if self._state == "PROC":
-            self._state = self._agent.check_xfer_state(self._handle)
+            self._state = self._nixl.agent.check_xfer_state(self._handle)
         if self._state == "ERR":
             raise OSError("NIXL reports an error")
         return bool(self._state == "DONE")
@@ -176,7 +195,7 @@ class NixlTransfer:
         """Give up the handle and the memory."""
         try:
             if self._handle is not None:
-                self._agent.release_xfer_handle(self._handle)
+                self._nixl.forget(self._handle, self._address)
         except Exception as error:
             # NIXL may still write to the memory, so it must stay.
             _ABANDONED.append(self._memory)

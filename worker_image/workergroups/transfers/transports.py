@@ -37,11 +37,17 @@ class Address:
 
 
 class Lease:
-    """Contiguous tensors on one kind of device that others may read until this is released, or nobody refers to it."""
+    """Contiguous tensors on one kind of device that others may read until this is released, or nobody refers to it.
 
-    def __init__(self, tensors: Sequence[Any]) -> None:
+    Args:
+        tensors: The tensors.
+        by_nixl: Whether NIXL may read them. Each time that other memory is registered, its readers connect anew, and
+            UCX leaves a socket open (seen with nixl 1.5.1). So this is for what is published again and again.
+    """
+
+    def __init__(self, tensors: Sequence[Any], *, by_nixl: bool) -> None:
         self.tensors = list(tensors)
-        self._nixl = _nixl_lease(tensors)
+        self._nixl = _nixl_lease(tensors) if by_nixl else None
         nixl = None if self._nixl is None else self._nixl.address
         self.address = Address(uuid.uuid4().hex, _ipc(tensors), nixl, _server().address)
         _LEASES[self.address.lease] = self
@@ -91,7 +97,7 @@ def read(address: Address, spans: Sequence[Span], *, same_node: bool) -> Transfe
     if address.nixl is not None and address.nixl.kind == kind_of(spans[0].into) and (nixl := _nixl()) is not None:
         return NixlTransfer(nixl, address.nixl, spans)
     if spans[0].into.is_cuda:
-        _say_once(f"Tensors are read over TCP, through host memory, since {_why_no_nixl(address)}")
+        _say_once(f"Tensors of other nodes are read over TCP, through host memory: {_why_no_nixl(address)}")
     return TcpTransfer(address.tcp, address.lease, spans)
 
 
@@ -103,8 +109,9 @@ def _server() -> TcpServer:
 def _why_no_nixl(address: Address) -> str:
     if tls.is_used():
         return "NIXL does not encrypt what it sends, and Ray uses TLS"
-    where = "this process" if address.nixl else "the other one"
-    return f"NIXL cannot be used in {where}: install nixl"
+    if address.nixl is None:
+        return "they are no weights, or NIXL is not installed there"
+    return "NIXL is not installed here"
 
 
 def _own(address: Address) -> Lease | None:

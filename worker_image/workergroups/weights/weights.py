@@ -75,7 +75,7 @@ class Weights:
             raise InvalidValueError(f"version is a number from 0 to 2**63 - 1, not {version}")
         settle(part.local for part in parts.values())  # before the digests: another stream may still write
         self.passport = self._stamped(self._version, held(parts))
-        lease = Lease([part.local for part in parts.values()])
+        lease = Lease([part.local for part in parts.values()], by_nixl=True)
         if self._lease is not None:
             self._lease.release()
         self._lease = lease
