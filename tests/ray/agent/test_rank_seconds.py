@@ -5,7 +5,6 @@ import time
 import urllib.request
 from collections import Counter
 
-import pytest
 import ray
 
 import workergroups
@@ -59,5 +58,5 @@ def test_each_second_of_a_rank_is_booked_once(agent):
         assert time.monotonic() < deadline, found
         time.sleep(1)
     for what, seconds in schedule.items():
-        assert found[what] == pytest.approx(seconds, abs=1.0)
+        assert -0.5 < found[what] - seconds < 2.5  # on a busy machine, a call takes longer than it sleeps
     assert found["Idle", ""] > 2 * 4
