@@ -7,11 +7,9 @@ rank frees the memory when there is none.
 
 from __future__ import annotations
 
-import logging
 import time
 from collections.abc import Iterable
 from dataclasses import dataclass
-from functools import cache
 from typing import Any
 
 import ray
@@ -20,16 +18,13 @@ from workergroups.errors import BatchLostError
 from workergroups.lazy import torch
 from workergroups.ray_private.references import watches_references, when_unreferenced
 from workergroups.transfers.fetching import Source, UnreadableError, fetch, node, process_name
-from workergroups.transfers.memory import Span, as_integers
-from workergroups.transfers.transports import Lease
-
-logger = logging.getLogger(__name__)
+from workergroups.transfers.memory import Span, as_integers, memory_for
+from workergroups.transfers.transports import Lease, say_once
 
 _SMALLEST = 4 * 2**20
 """Bytes below which a batch is sent through host memory: that takes less time."""
 _LARGEST_SHARE = 1 / 16
 """How much of a device's memory a process keeps for batches; more go through host memory, as if there was no device."""
-_ALIGNMENT = 256
 READ_SECONDS, LAST_READ_SECONDS = 300.0, 10.0
 """How long a process tries to read a batch: when it uses it, and before it ends the rank that has it."""
 
@@ -52,12 +47,14 @@ class KeptBytes:
     """The bytes of one column; a slice of them is others of the same memory."""
 
     kept: Kept
+    column: int
+    """Its number among those that the rank keeps of the batch."""
     start: int
     nbytes: int
 
     def __getitem__(self, chosen: slice) -> KeptBytes:
         start, stop, _ = chosen.indices(self.nbytes)
-        return KeptBytes(self.kept, self.start + start, max(stop - start, 0))
+        return KeptBytes(self.kept, self.column, self.start + start, max(stop - start, 0))
 
 
 class Keeper:
@@ -66,8 +63,7 @@ class Keeper:
     def __init__(self, actor_id: str, method: str, device: Any) -> None:
         self._kept = Kept(actor_id, method)
         self._device = device
-        self._tensors: list[tuple[Any, int]] = []
-        self._size = 0
+        self._tensors: list[Any] = []
 
     @classmethod
     def of(cls, columns: Iterable[Any], method: str) -> Keeper | None:
@@ -79,7 +75,7 @@ class Keeper:
         if actor_id is None:
             return None
         if not watches_references():
-            _say_once(f"Batches go through host memory: Ray {ray.__version__} does not tell when they are unused")
+            say_once(f"Batches go through host memory: Ray {ray.__version__} does not tell when they are unused")
             return None
         device = devices.pop()
         return cls(actor_id, method, device) if _has_room(device, nbytes) else None
@@ -88,23 +84,21 @@ class Keeper:
         """Plan to keep a dense tensor; ``None`` if it is in host memory."""
         if not is_kept(tensor):
             return None
-        start = self._size
-        self._tensors.append((tensor, start))
-        self._size += -(-tensor.nbytes // _ALIGNMENT) * _ALIGNMENT
-        return KeptBytes(self._kept, start, tensor.nbytes)
+        self._tensors.append(as_integers(tensor.detach().resolve_conj().resolve_neg()))
+        return KeptBytes(self._kept, len(self._tensors) - 1, 0, tensor.nbytes)
 
     def finish(self) -> bool:
         """Copy what was planned; return whether the device had memory for it."""
         try:
-            memory = torch.empty(self._size, dtype=torch.uint8, device=self._device)
+            memory = memory_for([(tensor.dtype, tensor.numel()) for tensor in self._tensors], self._device)
         except torch.OutOfMemoryError:
-            _say_once("Batches go through host memory while the device has no memory for them")
+            say_once("Batches go through host memory while the device has no memory for them")
             return False
-        for tensor, start in self._tensors:
-            _copy(tensor, memory[start : start + tensor.nbytes])
-        if memory.is_cuda:
-            torch.cuda.current_stream(memory.device).synchronize()  # other processes do not know this one's streams
-        lease = Lease([memory], by_nixl=False)
+        for tensor, copy in zip(self._tensors, memory, strict=True):
+            copy.view(tensor.shape).copy_(tensor)
+        if self._device.type == "cuda":
+            torch.cuda.current_stream(self._device).synchronize()  # other processes do not know this one's streams
+        lease = Lease(memory, by_nixl=False)
         name, _ = process_name()
         self._kept.source = Source(name, node(), lease.address)
         self._kept.reference = ray.put(None)
@@ -130,7 +124,7 @@ def read(wanted: Iterable[tuple[KeptBytes, Any]], seconds: float) -> None:
             continue
         lease = data.kept.source.address.lease
         kept[lease] = data.kept
-        spans.setdefault(lease, []).append(Span(0, data.start, into))
+        spans.setdefault(lease, []).append(Span(data.column, data.start, into))
     try:
         fetch(((kept[lease].source, each) for lease, each in spans.items()), time.monotonic() + seconds)
     except UnreadableError as error:
@@ -146,12 +140,6 @@ def is_kept(tensor: Any) -> bool:
     return bool(tensor.is_cuda)
 
 
-def _copy(tensor: Any, memory: Any) -> None:
-    source = as_integers(tensor.detach().resolve_conj().resolve_neg())
-    if memory.numel():
-        memory.view(source.dtype).view(source.shape).copy_(source)
-
-
 def _nbytes(column: Any) -> int:
     return int((column.values() if column.is_nested else column).nbytes)
 
@@ -159,15 +147,10 @@ def _nbytes(column: Any) -> int:
 def _has_room(device: Any, nbytes: int) -> bool:
     if device.type != "cuda":
         return True
-    used = sum(lease.tensors[0].nbytes for lease in list(_LEASES.values()))
+    used = sum(tensor.nbytes for lease in list(_LEASES.values()) for tensor in lease.tensors)
     _, total = torch.cuda.mem_get_info(device)
     return bool(used + nbytes <= total * _LARGEST_SHARE)
 
 
 def _actor_id() -> str | None:
     return ray.get_runtime_context().get_actor_id() if ray.is_initialized() else None
-
-
-@cache
-def _say_once(text: str) -> None:
-    logger.warning("%s", text)

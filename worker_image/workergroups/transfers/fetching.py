@@ -7,6 +7,7 @@ import socket
 import time
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from functools import cache
 from pathlib import Path
 from typing import NamedTuple
 
@@ -58,6 +59,7 @@ def fetch(wanted: Iterable[tuple[Source, Sequence[Span]]], deadline: float) -> N
             transfer.close()
 
 
+@cache
 def node() -> str:
     """Return what the processes of a pod have in common, also those that Ray has not started, such as vLLM's."""
     boot_id = Path("/proc/sys/kernel/random/boot_id")

@@ -116,7 +116,7 @@ class Nixl:
         peer = self._peers.pop(address.agent, None) or _Peer()
         self._peers[address.agent] = peer
         if address.agent != self.agent.name and address.metadata not in peer.metadata:
-            if peer.metadata and not peer.transfers:  # what it had before may be registered anew
+            if peer.metadata and not peer.transfers:  # what it had before may be registered again
                 self.agent.remove_remote_agent(address.agent)
                 peer.metadata.clear()
             self.agent.add_remote_agent(address.metadata)

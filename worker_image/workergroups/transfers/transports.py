@@ -41,7 +41,7 @@ class Lease:
 
     Args:
         tensors: The tensors.
-        by_nixl: Whether NIXL may read them. Each time that other memory is registered, its readers connect anew, and
+        by_nixl: Whether NIXL may read them. Each time that other memory is registered, its readers connect again, and
             UCX leaves a socket open (seen with nixl 1.5.1). So this is for what is published again and again.
     """
 
@@ -92,12 +92,12 @@ def read(address: Address, spans: Sequence[Span], *, same_node: bool) -> Transfe
         try:
             return IpcTransfer(address.ipc, spans)
         except OSError as error:
-            _say_once(f"Tensors of this node's other processes are not read by CUDA IPC: {error}")
+            say_once(f"Tensors of this node's other processes are not read by CUDA IPC: {error}")
     # NIXL reads a device into host memory over TCP as well, and much slower.
     if address.nixl is not None and address.nixl.kind == kind_of(spans[0].into) and (nixl := _nixl()) is not None:
         return NixlTransfer(nixl, address.nixl, spans)
     if spans[0].into.is_cuda:
-        _say_once(f"Tensors of other nodes are read over TCP, through host memory: {_why_no_nixl(address)}")
+        say_once(f"Tensors of other nodes are read over TCP, through host memory: {_why_no_nixl(address)}")
     return TcpTransfer(address.tcp, address.lease, spans)
 
 
@@ -130,7 +130,7 @@ def _nixl_lease(tensors: Sequence[Any]) -> NixlLease | None:
     try:
         return NixlLease(nixl, tensors)
     except Exception as error:  # NIXL has its own classes, which may be missing
-        _say_once(f"NIXL cannot register these tensors, so other nodes read them over TCP: {error!r}")
+        say_once(f"NIXL cannot register these tensors, so other nodes read them over TCP: {error!r}")
         return None
 
 
@@ -140,7 +140,7 @@ def _ipc(tensors: Sequence[Any]) -> IpcAddress | None:
     try:
         return IpcAddress.of(tensors)
     except OSError as error:
-        _say_once(f"Other processes of this node do not read these tensors by CUDA IPC: {error}")
+        say_once(f"Other processes of this node do not read these tensors by CUDA IPC: {error}")
         return None
 
 
@@ -157,5 +157,6 @@ def _nixl() -> Nixl | None:
 
 
 @cache
-def _say_once(text: str) -> None:
+def say_once(text: str) -> None:
+    """Warn of a slower way, once in each process."""
     logger.warning("%s", text)

@@ -62,7 +62,7 @@ def _kind(stack: Sequence[Frame]) -> str:
 
 
 def _method(stack: Sequence[Frame]) -> str:
-    """Return the first function of the user's; Ray, and this library, may call it by some of their own."""
+    """Return the first function of the user's: Ray and this library have functions around it."""
     registered = (frame for frame in stack if frame.is_method)
     of_user = (frame for frame in stack if not frame.file.startswith((FOLDER, _OURS)))
     found = next(registered, None) or next(of_user, None)
