@@ -1,24 +1,34 @@
 """Shards in the memory of CUDA devices, read by other processes of their node: the driver maps it into them.
 
-This needs only the driver, and the reader need not see the other device. Each read unmaps the memory again, since
-mapped memory does not become free when its process ends. torch's own `reduce_tensor` is not used: it counts one reader
-for each tensor that is sent, and here many read the same one.
+This needs only the driver, and the reader need not see the other device. Memory is unmapped again soon after each read,
+since mapped memory does not become free when its process ends. torch's own `reduce_tensor` is not used: it counts one
+reader for each tensor that is sent, and here many read the same one.
 """
 
 from __future__ import annotations
 
 import ctypes
+import logging
+import queue
+import threading
+import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
-from typing import Any
+from typing import Any, NamedTuple
 
 from workergroups.lazy import torch
 
 from .memory import Span
 
+logger = logging.getLogger(__name__)
+
 _HANDLE_BYTES = 64
 _LAZY_PEER_ACCESS = 1
+
+_LINGER_SECONDS = 1.0
+"""How long memory stays mapped after a read. To map another device's takes 10 ms (512 MiB, H200), and nothing while it
+is mapped: who reads more rarely than this does not notice, and memory that is freed is free this much later."""
 
 
 class _Handle(ctypes.Structure):
@@ -71,11 +81,13 @@ class IpcTransfer:
         return bool(self._event.query())
 
     def close(self) -> None:
-        """Wait for the copies that have begun, and unmap the memory."""
+        """Wait for the copies that have begun; the memory is unmapped later."""
         with torch.cuda.device(self._device):
             torch.cuda.current_stream().synchronize()
-            while self._mapped:
-                _call("cuIpcCloseMemHandle", ctypes.c_uint64(self._mapped.popitem()[1]))
+            context = ctypes.c_void_p()
+            _call("cuCtxGetCurrent", ctypes.byref(context))
+        while self._mapped:
+            _unmapper().put(_Read(time.monotonic(), context, self._mapped.popitem()[1]))
 
     def _copy(self, address: IpcAddress, spans: Sequence[Span]) -> None:
         stream = ctypes.c_void_p(torch.cuda.current_stream().cuda_stream)
@@ -111,6 +123,34 @@ def _mapped(handle: bytes) -> int:
         ctypes.c_uint(_LAZY_PEER_ACCESS),
     )
     return pointer.value
+
+
+class _Read(NamedTuple):
+    """Memory of another process that was read."""
+
+    since: float
+    context: ctypes.c_void_p
+    """The driver's context of the device that it is mapped for."""
+    pointer: int
+
+
+@cache
+def _unmapper() -> queue.SimpleQueue[_Read]:
+    """Return where to put what is to be unmapped."""
+    read: queue.SimpleQueue[_Read] = queue.SimpleQueue()
+    threading.Thread(target=_unmap, args=(read,), name="workergroups-unmap", daemon=True).start()
+    return read
+
+
+def _unmap(read: queue.SimpleQueue[_Read]) -> None:
+    while True:
+        since, context, pointer = read.get()
+        time.sleep(max(0.0, since + _LINGER_SECONDS - time.monotonic()))
+        try:
+            _call("cuCtxSetCurrent", context)
+            _call("cuIpcCloseMemHandle", ctypes.c_uint64(pointer))
+        except OSError as error:  # others are still to be unmapped
+            logger.warning("Memory of another process stays mapped: %s", error)
 
 
 def _call(name: str, *arguments: Any) -> None:
