@@ -5,6 +5,9 @@ from collections.abc import Iterable, Iterator
 from workergroups_api.manifest import Manifest
 from workergroups_api.vocabulary import Container
 
+HEAD_AWAY_SECONDS = 600
+"""How long nodes and ranks wait for a head that starts again; Ray's default is a minute."""
+
 
 def running_heads(pods: Iterable[Manifest]) -> Iterator[str]:
     """Yield what identifies each running start of the head's container in these pods, also in pods that are leaving."""

@@ -414,6 +414,20 @@ class Agent(Placement):
     ] = Resources()
 
 
+class GcsStorageClaim(ApiModel):
+    """A volume that outlives the head's pod."""
+
+    claim_name: Annotated[
+        str,
+        Field(
+            min_length=1,
+            max_length=253,
+            description="Name of a PersistentVolumeClaim, best with the access mode ReadWriteOncePod. Several clusters "
+            "can use one: each has a directory of its own there.",
+        ),
+    ]
+
+
 class Head(Placement):
     """Settings of the pod of Ray's head, in which drivers run."""
 
@@ -434,6 +448,14 @@ class Head(Placement):
             "need CPUs run on the nodes. Drivers that are Ray jobs run in the head in any case.",
         ),
     ] = 0
+    gcs_storage: Annotated[
+        GcsStorageClaim | None,
+        Field(
+            description="Where Ray's control service (the GCS) keeps its state, so that a head that starts again finds "
+            "nodes and ranks as they were. By default, it is a volume of the head's pod: ranks survive when the head's "
+            "container is restarted, and end with its pod."
+        ),
+    ] = None
     pod_template: Annotated[
         PodTemplate | None, Field(description="Merged into the head's pod, whose container is `ray-head`.")
     ] = None

@@ -34,6 +34,7 @@ class PoolDrivers(ApiModel):
     """The drivers on the pool's Ray cluster, in the latest Ray session that the agent has reported."""
 
     session: Annotated[Term, Field(description="The Ray session in which they were counted.")]
+    head: Annotated[Term | None, Field(description="Ray's id of the head's node when they were counted.")] = None
     running: Annotated[
         int, Field(description="Number of drivers when the agent last looked; 0 once the session has ended.")
     ] = 0
@@ -41,8 +42,8 @@ class PoolDrivers(ApiModel):
     lost: Annotated[
         LostDrivers | None,
         Field(
-            description="The drivers that ended with the head of an earlier session. Absent if there were none, or if "
-            "a driver has connected since."
+            description="The drivers that ended with an earlier head. Absent if there were none, or if a driver has "
+            "connected since."
         ),
     ] = None
 

@@ -89,6 +89,12 @@ class PoolReport(ApiModel):
     """A pool's placement groups, and the drivers on its Ray cluster, as Ray's GCS has them."""
 
     session: Session = None
+    head: Annotated[
+        Term | None,
+        Field(
+            description="Ray's id of the head's node: another one each time that a head starts, also in one session."
+        ),
+    ] = None
     generation: Annotated[
         int | None, Field(description="The generation of the spec that the observed plan was made from.")
     ] = None

@@ -174,6 +174,7 @@ class Reason(Word):
     AGENT_STARTING = "AgentStarting"
     AGENT_CONNECTED = "AgentConnected"
     AGENT_LOST = "AgentLost"
+    HEAD_AWAY = "HeadAway"
     STATUS_NOT_WRITTEN = "StatusNotWritten"
     # Of NodesReady.
     PODS_REFUSED = "PodsRefused"
@@ -417,6 +418,8 @@ class Variable(Word):
     CLUSTER = "WORKERGROUPS_CLUSTER"
     NAMESPACE = "WORKERGROUPS_NAMESPACE"
     GCS_ADDRESS = "WORKERGROUPS_GCS_ADDRESS"
+    # Where the head's GCS keeps its state.
+    GCS_STORAGE = "WORKERGROUPS_GCS_STORAGE"
     ACCELERATOR_VENDOR = "WORKERGROUPS_ACCELERATOR_VENDOR"
     # The name of the variable that selects the devices of a vendor of which the library knows none.
     VISIBLE_DEVICES_ENV = "WORKERGROUPS_VISIBLE_DEVICES_ENV"

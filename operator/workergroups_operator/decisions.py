@@ -27,6 +27,7 @@ from workergroups_operator.policy.pool_size import PoolSize, pool_capacities, po
 from workergroups_operator.policy.preflight import planned_preflight
 from workergroups_operator.policy.queueing import is_gathering, is_held
 from workergroups_operator.policy.release import releases
+from workergroups_operator.policy.returning_head import head_may_return
 from workergroups_operator.policy.roll import Roll, roll_of
 from workergroups_operator.policy.suspension import is_off, terminating_pools, with_released
 from workergroups_operator.templates import Templates
@@ -95,7 +96,8 @@ def decide(
     blocked_rolls: Mapping[str, Explanation] = NO_EXPLANATIONS,
 ) -> Decisions:
     """Decide from what was observed, from the pods that the API server refuses, and from the rolls that wait for it."""
-    agent = agent_liveness(observed.head, observed.agent, timings)
+    may_return = head_may_return(observed)
+    agent = agent_liveness(observed.head, observed.agent, timings, head_may_return=may_return)
     reports, old_head = {pool.name: pool_report(pool, observed, agent) for pool in observed.pools}, _old_head(observed)
     capacities = pool_capacities(observed, reports)
     rolls = _rolls(observed, templates, reports, old_head)

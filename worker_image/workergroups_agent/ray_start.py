@@ -29,7 +29,7 @@ import socket
 import sys
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
@@ -40,8 +40,13 @@ from workergroups.node import memory_kills
 from workergroups.ray_private import start as ray_private
 from workergroups.worker_process import default_worker, setup_worker
 from workergroups_agent import head_directories, left_processes
+from workergroups_agent.check_image import TERMINATION_LOG
+from workergroups_agent.gcs_storage import OPTION, GcsStorage
 from workergroups_agent.listening import wait_for_gcs
 from workergroups_agent.next_head import wait_for_next_head
+from workergroups_api.heads import HEAD_AWAY_SECONDS
+from workergroups_api.launch import digest
+from workergroups_api.vocabulary import Variable
 
 _WHEN_IDLE = str(Path(__file__).parent / "when_idle.py")
 # No node, placement group or rank depends on these processes of Ray, nor do the last lines of a rank that dies soon.
@@ -89,7 +94,7 @@ def announce(dashboard: DashboardProcess) -> None:
     try:
         gcs = ray_private.connect(dashboard.gcs_address)
         head_directories.announce(gcs, dashboard.session_dir)
-        ray_private.put(gcs, _NAMESPACE, _KEY, dashboard.address.encode(), overwrite=False)
+        ray_private.put(gcs, _NAMESPACE, _KEY, dashboard.address.encode(), overwrite=True)
     except Exception as error:
         print(f"Ray waits for its dashboard, since the GCS refuses its address: {type(error).__name__}", flush=True)
 
@@ -215,6 +220,29 @@ def end_with_raylets(raylets: Sequence[Popen[bytes]], has_joined: threading.Even
     os._exit(1)
 
 
+def storage_of_head(environ: Mapping[str, str], arguments: Sequence[str]) -> GcsStorage | None:
+    """Return where the head's GCS keeps its state; None if it has no volume, or if this Ray cannot."""
+    directory = environ.get(Variable.GCS_STORAGE)
+    if not directory or not ray_private.KEEPS_GCS_STATE or any(each.startswith(OPTION) for each in arguments):
+        return None
+    return GcsStorage(Path(directory), digest([ray_private.VERSION, environ.get("RAY_AUTH_TOKEN")]))
+
+
+def prepare(storage: GcsStorage) -> None:
+    """Prepare the volume, or end this process with a message that the pool's status repeats."""
+    try:
+        storage.prepare()
+    except OSError as error:
+        why = (
+            f"the GCS cannot keep its state on its volume: {error}. If that is a claim of head.gcsStorage, user "
+            f"{os.getuid()} of the image must be able to write to it, such as by securityContext.fsGroup in "
+            "head.podTemplate.spec"
+        )
+        with suppress(OSError):
+            TERMINATION_LOG.write_text(why)
+        sys.exit(why)
+
+
 def last_words(output: Path = RAYLET_OUTPUT) -> str:
     """Return the last lines of the raylet's output: the next container has another file."""
     try:
@@ -231,21 +259,30 @@ def main(gcs: str | None, joined: Callable[[], None]) -> None:
 
     Args:
         gcs: The address of the GCS that a worker joins; None on the head.
-        joined: Called when the node has joined.
+        joined: Called when the node has joined; on a head, only if it keeps its state.
     """
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(name)s %(levelname)s %(message)s")
     raylets: list[Popen[bytes]] = []
     ray_private.replace(ray_private.START_PROCESS, partial(our_start_process, raylets=raylets))
     ray_private.replace(ray_private.FIND_HEAD_NODE, our_find_head_node)
     has_joined = threading.Event()
+    storage = storage_of_head(os.environ, sys.argv) if gcs is None else None
 
     def on_join() -> None:
         has_joined.set()
-        joined()
+        if storage is not None:
+            storage.keep()
+        if storage is not None or gcs is not None:
+            joined()
 
     end = partial(end_with_raylets, raylets, has_joined)
     threading.Thread(target=end, name="end of the raylet", daemon=True).start()
     ray_private.replace(ray_private.GET_NODE, partial(our_get_node, raylets=raylets, joined=on_join))
+    if ray_private.KEEPS_GCS_STATE:
+        os.environ.setdefault("RAY_gcs_rpc_server_reconnect_timeout_s", str(HEAD_AWAY_SECONDS))
+    if storage is not None:
+        prepare(storage)
+        sys.argv.append(storage.option)
     if gcs is not None:
         wait_for_gcs(gcs)
         print(f"the GCS listens at {gcs}", flush=True)

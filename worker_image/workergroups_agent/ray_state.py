@@ -77,3 +77,6 @@ class RayState:
     runs: Mapping[str, RunRecord] = field(default_factory=dict)
     # Which weights ranks hold.
     weights: RecordedWeights = field(default_factory=RecordedWeights)
+    # The id of the head's Ray node, and whether an earlier head began the session.
+    head: str | None = None
+    is_continued: bool = False

@@ -75,7 +75,8 @@ class RayReader:
         if self._own_node is not None and self._own_node not in nodes:
             raise SessionEnded("the GCS does not know this process's Ray node, or counts it as dead")
         ranks = self._ranks.read(launching)
-        drivers = self._drivers.read()
+        *earlier_heads, head = _heads(table) or [None]
+        drivers = self._drivers.read(earlier_heads)
         return RayState(
             session=self._gcs.session,
             nodes=nodes,
@@ -83,6 +84,8 @@ class RayReader:
             ranks=ranks,
             pods={record.id: _pod_of(record) for record in table},
             pauses=self._pauses({rank.actor_id for rank in ranks}),
+            head=head,
+            is_continued=bool(earlier_heads),
             drivers=drivers.connected,
             last_driver_end=drivers.last_end,
             preflights=self._preflights.read(checked),
@@ -133,6 +136,7 @@ class _RankTable:
 
 class _Driver(NamedTuple):
     name: str
+    node_id: str
     # When it ended; None while it is connected.
     ended: float | None
 
@@ -152,10 +156,12 @@ class _DriverTable:
         self._drivers = _Drivers()
         self._read_at = -READ_DRIVERS_SECONDS
 
-    def read(self) -> _Drivers:
+    def read(self, earlier_heads: Collection[str]) -> _Drivers:
+        """Return the drivers but for those that were lost with an earlier head: the GCS takes a while to notice."""
         now = time.monotonic()
         if now - self._read_at >= READ_DRIVERS_SECONDS:
-            found = self._parser.parse(self._gcs.drivers())
+            parsed = self._parser.parse(self._gcs.drivers())
+            found = [driver for driver in parsed if driver.node_id not in earlier_heads]
             connected = tuple(sorted(driver.name for driver in found if driver.ended is None))
             ends = (driver.ended for driver in found if driver.ended is not None)
             self._drivers, self._read_at = _Drivers(connected, max(ends, default=None)), now
@@ -195,6 +201,11 @@ def _pod_of(record: records.NodeRecord) -> str:
     return plain(record.pod, MAX_POD_NAME)
 
 
+def _heads(table: Iterable[records.NodeRecord]) -> list[str]:
+    """Return the ids of the head's nodes, the present one last: it may continue the session of an earlier one."""
+    return [node_id for _, node_id in sorted((record.started, record.id) for record in table if record.is_head)]
+
+
 def _placement(raw: bytes) -> PlacementState | None:
     record = records.placement_group(raw)
     name = PlacementName.parse(record.name)
@@ -224,7 +235,8 @@ def _rank(raw: bytes) -> RankActor | None:
 def _driver(raw: bytes) -> _Driver | None:
     record = records.driver(raw)
     is_ours = record.namespace == NAMESPACE or record.namespace.startswith(records.INTERNAL_NAMESPACES)
-    return None if is_ours else _Driver(plain(record.submission_id, MAX_JOB_ID) or record.id, record.ended)
+    name = plain(record.submission_id, MAX_JOB_ID) or record.id
+    return None if is_ours else _Driver(name, record.node_id, record.ended)
 
 
 def _death_of(record: records.ActorRecord) -> Death | None:

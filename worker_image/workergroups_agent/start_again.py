@@ -2,9 +2,10 @@
 
 In a pod, it is called as `python3 -m workergroups_agent.start_again start ...`.
 
-Each time that a head is lost, the raylets of its workers end. Without this their containers would end with them, and
-kubelet waits for longer each time before it starts a container again: for five minutes after six times. Here a worker
-ends what is left of the old node in its container, and joins the next head.
+Each time that a head is lost with its state, the raylets of its workers end. Without this their containers would end
+with them, and kubelet waits for longer each time before it starts a container again: for five minutes after six times.
+Here a worker ends what is left of the old node in its container, and joins the next head. A head that keeps its state
+(`gcs_storage`) starts again in the same way, and its workers only wait for it.
 
 A node that ends soon after it has joined, or never joins, still ends its container: kubelet then counts, waits and
 reports.
@@ -45,7 +46,7 @@ def gcs_of(arguments: Sequence[str]) -> str | None:
 
 
 def starts_again(end: End) -> bool:
-    """Return whether a worker joins again in its container."""
+    """Return whether the node starts again in its container."""
     return end.code == _RAY_ENDED and (end.joined_seconds or 0.0) >= JOINED_SECONDS
 
 
@@ -84,11 +85,8 @@ def run(ray_start: Callable[[Callable[[], None]], None]) -> End:
 
 
 def main() -> int:
-    """Run `ray start`, on a worker as often as heads are lost; return its exit code."""
+    """Run `ray start`, as often as the head is lost; return its exit code."""
     gcs = gcs_of(sys.argv)
-    if gcs is None:
-        _ray_start(None, lambda: None)
-        return 0
     while starts_again(end := run(partial(_ray_start, gcs))):
         if left := end_others():
             print(f"this container ends, since these of its processes do not: {left}", flush=True)

@@ -14,6 +14,7 @@ class AgentState(Enum):
     CONNECTED = "it is connected"
     AWAY = "it was connected, and has been gone for a moment"
     LOST = "it was connected, and has been gone for too long to know"
+    HEAD_AWAY = "it was connected to a head that starts again, and may still have all its nodes and ranks"
 
 
 @dataclass(frozen=True)
@@ -30,8 +31,12 @@ class AgentLiveness:
         return self.state in (AgentState.CONNECTED, AgentState.AWAY)
 
 
-def agent_liveness(head: str | None, heartbeat: AgentHeartbeat, timings: Timings) -> AgentLiveness:
+def agent_liveness(
+    head: str | None, heartbeat: AgentHeartbeat, timings: Timings, *, head_may_return: bool = False
+) -> AgentLiveness:
     """Conclude from the head that runs now and from the agent's heartbeats.
+
+    `head_may_return` is whether the head that was known last may continue its Ray session: see `returning_head`.
 
     A head that restarted has another session. The session that an agent reports is up to four seconds old, so it counts
     only that long after the operator first saw the present head. If it is the cluster's first head, the session counts
@@ -39,15 +44,17 @@ def agent_liveness(head: str | None, heartbeat: AgentHeartbeat, timings: Timings
     been deleted.
     """
     known = heartbeat.known
+    is_away = head_may_return and known is not None and known[0] != head
+    not_yet = AgentLiveness(AgentState.HEAD_AWAY if is_away else AgentState.STARTING)
     if head is None:
-        return AgentLiveness(AgentState.STARTING)
+        return not_yet
     if known is not None and known[0] == head and heartbeat.session in (None, known[1]):
         return AgentLiveness(_presence(heartbeat, timings), *known)
     if heartbeat.session is None or heartbeat.is_silent or heartbeat.away_seconds:
-        return AgentLiveness(AgentState.STARTING)
+        return not_yet
     if heartbeat.is_of_first_head or (heartbeat.seen_with_head_seconds or 0.0) >= timings.session_stale:
         return AgentLiveness(AgentState.CONNECTED, head, heartbeat.session)
-    return AgentLiveness(AgentState.STARTING)
+    return not_yet
 
 
 def _presence(heartbeat: AgentHeartbeat, timings: Timings) -> AgentState:

@@ -1,6 +1,6 @@
 """Which drivers a pool's Ray cluster has, and which it has lost with its head.
 
-When the head comes back, nodes, bundles and ranks come back with it, and the drivers do not. Only the status of the
+When the head comes back, nodes, bundles and ranks come back with it, and its drivers do not. Only the status of the
 pool remembers that there were some.
 """
 
@@ -26,14 +26,16 @@ def drivers(
     last = _reported(report) or before
     if last is None:
         return None
-    has_had_one = report is not None and report.last_driver_end is not None
+    has_had_one = _has_had_one(before, report)
     lost_before = None if before is None or has_had_one else before.lost
     if is_over:
         is_known = before is not None and before.session == last.session and before.lost is not None
-        return before if is_known else PoolDrivers(session=last.session, lost=_lost(last, now) or lost_before)
+        if is_known:
+            return before
+        return PoolDrivers(session=last.session, head=last.head, lost=_lost(last, now) or lost_before)
     if last.running or before is None or has_had_one:
         return last
-    lost_now = _lost(before, now) if before.session != last.session else None
+    lost_now = _lost(before, now) if _is_of_another_head(before, last) else None
     return last.model_copy(update={"lost": lost_now or lost_before})
 
 
@@ -57,7 +59,19 @@ def _reported(report: PoolReport | None) -> PoolDrivers | None:
     """Return what an agent reports; an older agent reports no drivers."""
     if report is None or report.drivers is None or report.session is None:
         return None
-    return PoolDrivers(session=report.session, running=report.drivers, jobs=report.driver_jobs)
+    return PoolDrivers(session=report.session, head=report.head, running=report.drivers, jobs=report.driver_jobs)
+
+
+def _is_of_another_head(before: PoolDrivers, last: PoolDrivers) -> bool:
+    """Return whether the head was lost in between; an older agent does not report which head it is."""
+    return before.session != last.session or (None not in (before.head, last.head) and before.head != last.head)
+
+
+def _has_had_one(before: PoolDrivers | None, report: PoolReport | None) -> bool:
+    """Return whether a driver has come and gone that ended after those that were lost: a session may outlive a head."""
+    if report is None or report.last_driver_end is None:
+        return False
+    return before is None or before.lost is None or report.last_driver_end > before.lost.time
 
 
 def _lost(last: PoolDrivers, now: datetime) -> LostDrivers | None:

@@ -128,6 +128,7 @@ def _container_trouble(pod: str, container: Mapping[str, Any]) -> Explanation | 
         return Explanation(Reason.IMAGE_PULL_FAILED, why)
     last = container.get("lastState", {}).get("terminated", {})
     exit_note = f"; it ended with {last.get('reason')}, exit code {last.get('exitCode')}" if last else ""
+    exit_note += f": {plain(said, _MAX_MESSAGE)}" if (said := str(last.get("message") or "")) else ""
     detail = waiting.get("message") or f"image {container.get('image')}"
     return Explanation(str(reason), f"pod {pod}, container {container['name']}: {detail}{exit_note}")
 

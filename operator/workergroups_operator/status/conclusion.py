@@ -7,6 +7,7 @@ from datetime import datetime
 from workergroups_api import names
 from workergroups_api.conditions import Condition, ConditionStatus, Explanation, Finding, merge
 from workergroups_api.failure_policy import KeptFailure
+from workergroups_api.heads import HEAD_AWAY_SECONDS
 from workergroups_api.manifest import DEPLOYMENT, Kind, Manifest
 from workergroups_api.model import ApiModel, ApiObject
 from workergroups_api.resource_pool import ResourcePool
@@ -127,6 +128,17 @@ def agent_lost(inputs: StatusInputs) -> Explanation:
     )
 
 
+def head_away(inputs: StatusInputs) -> Explanation:
+    """Explain that the state is unknown until the head has started again."""
+    trouble = first_trouble(inputs.observed.pods_of(Component.HEAD))
+    why = f": {trouble.message}" if trouble else ""
+    return Explanation(
+        Reason.HEAD_AWAY,
+        f"Ray's head starts again, so the state is unknown{why}; ranks that ran keep running, and end if it is not "
+        f"back after {HEAD_AWAY_SECONDS / 60:g} minutes",
+    )
+
+
 def _not_running(pods: Sequence[Manifest]) -> str | None:
     """Return what the operator sees of the agent's pod, such as while it is replaced; None if it runs."""
     if not pods:
@@ -140,6 +152,8 @@ def unvouched(subject: ApiObject, inputs: StatusInputs) -> Explanation | None:
     agent = inputs.decisions.agent
     if agent.state is AgentState.LOST:
         return agent_lost(inputs)
+    if agent.state is AgentState.HEAD_AWAY:
+        return head_away(inputs)
     why = doubt(subject.uid, inputs.observed.agent.doubts)
     if why is None or not agent.is_believed:
         return None

@@ -79,6 +79,8 @@ def _pools_ready(group: WorkerGroup, inputs: StatusInputs, pools: Mapping[str, C
         if weakest.status != "True" and not _holds(pools[part.pool], part):
             is_queued = weakest.reason in IN_QUEUE
             reason = Reason.POOL_QUEUED if is_queued else Reason.POOL_NOT_READY
+            if weakest.reason == Reason.HEAD_AWAY:
+                reason = Reason.HEAD_AWAY
             why = Explanation(reason, f"pool {part.pool}: {weakest.message}")
             return _pools_finding(weakest.status, why, final=is_queued)
     reserved = ", ".join(dict.fromkeys(part.pool for part in assignment.bundles))

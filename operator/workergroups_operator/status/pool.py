@@ -41,6 +41,7 @@ from workergroups_operator.status.conclusion import (
     agent_trouble,
     conclude,
     finding,
+    head_away,
     unvouched,
 )
 from workergroups_operator.status.suspended import not_ready, pool_idle, pool_suspended
@@ -142,7 +143,10 @@ def selector(pool: ResourcePool) -> str:
 def _cluster_ready(pool: ResourcePool, inputs: StatusInputs) -> Finding:
     """Find out whether the agent is connected to the Ray head. KubeRay's own `ready` never becomes false again."""
     decisions, observed = inputs.decisions, inputs.observed
-    why = _restarting(decisions) or decisions.obstacle or _head_missing(inputs)
+    why = _restarting(decisions) or decisions.obstacle
+    if why is None and decisions.agent.state is AgentState.HEAD_AWAY:
+        return _cluster_finding("Unknown", head_away(inputs))
+    why = why or _head_missing(inputs)
     if why is None and decisions.agent.state is AgentState.LOST:
         return _cluster_finding("Unknown", agent_lost(inputs))
     if why is None and decisions.agent.state is AgentState.STARTING:

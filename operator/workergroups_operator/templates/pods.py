@@ -47,10 +47,14 @@ _HEAD_REQUESTS = {"cpu": "200m", "memory": "512Mi"}
 # When the first driver connects, which is the executor, Ray would start a process for each CPU.
 _NO_PROCESSES_AHEAD = {"RAY_prestart_worker_first_driver": "0"}
 # Drivers run in the head; a pool can ask for more.
+_GCS_STORAGE = "workergroups-gcs-storage"
+_GCS_STORAGE_DIRECTORY = f"/opt/{_GCS_STORAGE}"
 _HEAD_LIMITS = {"cpu": "8", "memory": "16Gi"}
 _WORKER_REQUESTS = {"cpu": "100m", "memory": "256Mi"}
-# The GCS declares a node dead that does not answer three requests of three seconds each.
+# The GCS declares a node dead that does not answer three requests of three seconds each. It begins soon, since a node
+# may have died while the head was away.
 _NODE_HEALTH = {
+    "RAY_health_check_initial_delay_ms": "500",
     "RAY_health_check_period_ms": "1000",
     "RAY_health_check_timeout_ms": "3000",
     "RAY_health_check_failure_threshold": "3",
@@ -77,10 +81,15 @@ def head_template(
         "name": Container.HEAD,
         "image": images.head,
         "imagePullPolicy": "IfNotPresent",
-        **environment(oldest, BASH_ENV, *_variables(_NODE_HEALTH | _NO_PROCESSES_AHEAD | _RETRY_SOON)),
+        **environment(
+            oldest,
+            BASH_ENV,
+            {"name": Variable.GCS_STORAGE, "value": f"{_GCS_STORAGE_DIRECTORY}/{key.name}"},
+            *_variables(_NODE_HEALTH | _NO_PROCESSES_AHEAD | _RETRY_SOON),
+        ),
         "resources": _head_resources(head),
         **given("securityContext", RESTRICTED if restricted else None),
-        "volumeMounts": mounts(mounted),
+        "volumeMounts": [*mounts(mounted), {"name": _GCS_STORAGE, "mountPath": _GCS_STORAGE_DIRECTORY}],
         "ports": [
             {"containerPort": 6379, "name": "gcs-server"},
             {"containerPort": DASHBOARD_PORT, "name": "dashboard"},
@@ -96,7 +105,7 @@ def head_template(
             **placement(oldest, head),
             **NOTHING_UNASKED,
             "terminationGracePeriodSeconds": TERMINATION_SECONDS,
-            "volumes": volumes(mounted, oldest.spec.shared_memory),
+            "volumes": [*volumes(mounted, oldest.spec.shared_memory), _gcs_storage(head)],
             "containers": [container],
         },
     }
@@ -197,6 +206,13 @@ def _with_tls(template: Manifest, container: Container, key: ClusterKey, images:
 def _group_env(key: ClusterKey) -> Manifest:
     """Return the volume of the variables that groups take from Secrets: in the nodes only, since ranks run there."""
     return {"name": _GROUP_ENV, "secret": {"secretName": group_env_name(key.name), "optional": True}}
+
+
+def _gcs_storage(head: Head) -> Manifest:
+    """Return the volume on which the GCS keeps its state."""
+    if head.gcs_storage is None:
+        return {"name": _GCS_STORAGE, "emptyDir": {}}
+    return {"name": _GCS_STORAGE, "persistentVolumeClaim": {"claimName": head.gcs_storage.claim_name}}
 
 
 def _variables(values: Mapping[str, str]) -> list[Manifest]:

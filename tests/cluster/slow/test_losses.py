@@ -1,11 +1,12 @@
 """What breaks a whole cluster, and what waits long for pods: a lower tier shows these too, in seconds."""
 
 import time
+from contextlib import suppress
 
 import pytest
 
-from tests.cluster.drivers import look
-from tests.cluster.kubectl import group, kubectl, pool
+from tests.cluster.drivers import drive, look
+from tests.cluster.kubectl import Refused, group, kubectl, pool
 from tests.truth.judge import relapses
 from tests.truth.watch import GROUPS, POOLS, Watch
 from workergroups_agent.start_again import JOINED_SECONDS
@@ -79,9 +80,95 @@ def comes_back_as_a_new_incarnation(namespace, watch, seconds=180):
         assert relapses(watch.history(plural, "solo"), seen.life) == []
 
 
-def test_a_head_that_starts_again_in_its_pod_ends_ready_and_recovers(namespace, solo):
-    namespace.run("exec", namespace.head("solo"), "--", "sh", "-c", KILL_GCS)
-    comes_back_as_a_new_incarnation(namespace, solo)
+def rank_of(namespace, name) -> tuple[int, int]:
+    """The process of the group's only rank, and what it has counted."""
+    ((rank,),) = look(namespace, name, name)
+    return rank["pid"], rank["value"]
+
+
+def comes_back_with_its_rank(namespace, watch, name, before, seconds=60):
+    """The group is ready, of the same incarnation and with the same process, which was never said to be gone."""
+    first = watch.history(GROUPS, name)[0]
+    assert watch.wait(lambda: watch.latest(GROUPS, name).status == "True", seconds), namespace.overview()
+    assert rank_of(namespace, name) == before
+    seen = watch.history(GROUPS, name)
+    assert {each.incarnation for each in seen} == {first.incarnation}
+    assert {each.status for each in seen} <= {"True", "Unknown"}
+
+
+def test_a_gcs_that_is_killed_comes_back_in_its_container_with_all_ranks(namespace, solo):
+    time.sleep(JOINED_SECONDS)
+    drive(namespace, "solo", "", "workergroups.attach('solo').execute_all_sync('add', 5)")
+    before, head = rank_of(namespace, "solo"), namespace.head("solo")
+    for _ in range(2):
+        namespace.run("exec", head, "--", "sh", "-c", KILL_GCS)
+        time.sleep(JOINED_SECONDS + 5)
+        comes_back_with_its_rank(namespace, solo, "solo", before)
+    (pod,) = [each for each in namespace.get("pods") if each["metadata"]["name"] == head]
+    assert [each["restartCount"] for each in pod["status"]["containerStatuses"]] == [0]
+
+
+KILL_ALL = "for p in /proc/[0-9]*; do [ ${p#/proc/} != $$ ] && kill -9 ${p#/proc/}; done; kill -9 1; true"
+
+
+def test_a_head_whose_container_ends_is_unknown_and_comes_back_with_all_ranks(namespace, solo):
+    before = rank_of(namespace, "solo")
+    with suppress(Refused):  # the container ends under it
+        namespace.run("exec", namespace.head("solo"), "--", "sh", "-c", KILL_ALL)
+    assert solo.wait(lambda: solo.latest(GROUPS, "solo").reason == "HeadAway", 10)
+    assert solo.latest(POOLS, "solo").reason == "HeadAway"
+    comes_back_with_its_rank(namespace, solo, "solo", before)
+
+
+def test_a_rank_that_ends_while_the_head_is_away_is_not_ready_when_it_is_back(namespace, solo):
+    (worker,) = namespace.get("pods", selector=f"{POOL_LABEL}=solo")
+    before, _ = rank_of(namespace, "solo")
+    first = solo.latest(GROUPS, "solo")
+    with suppress(Refused):
+        namespace.run("exec", namespace.head("solo"), "--", "sh", "-c", KILL_ALL)
+    namespace.run("exec", worker["metadata"]["name"], "--", "sh", "-c", f"kill -9 {before}")
+    assert solo.wait(lambda: solo.latest(GROUPS, "solo").status == "Unknown", 10)
+    assert solo.wait(lambda: solo.latest(GROUPS, "solo").status == "True", 90), namespace.overview()
+    assert solo.latest(GROUPS, "solo").incarnation == first.incarnation + 1
+    assert relapses(solo.history(GROUPS, "solo"), first.life) == []
+
+
+@pytest.fixture
+def claim(namespace):
+    """A claim, and the node on which it is."""
+    node = namespace.get("nodes")[0]["metadata"]["labels"]["kubernetes.io/hostname"]
+    name = f"{namespace.name}-heads"
+    volume = {
+        "accessModes": ["ReadWriteOnce"],
+        "capacity": {"storage": "1Gi"},
+        "storageClassName": "",
+        "hostPath": {"path": f"/var/tmp/{name}", "type": "DirectoryOrCreate"},
+        "claimRef": {"namespace": namespace.name, "name": name},
+    }
+    asked = {"accessModes": ["ReadWriteOnce"], "storageClassName": "", "resources": {"requests": {"storage": "1Gi"}}}
+    namespace.apply(
+        {"apiVersion": "v1", "kind": "PersistentVolume", "metadata": {"name": name}, "spec": volume},
+        {"apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": {"name": name}, "spec": asked},
+    )
+    yield {
+        "gcsStorage": {"claimName": name},
+        "nodeSelector": {"kubernetes.io/hostname": node},
+        # Kubelet does not give a directory of its node to a group.
+        "podTemplate": {"spec": {"securityContext": {"runAsUser": 0}}},
+    }
+    kubectl("delete", "persistentvolume", name, "--wait=false")
+
+
+def test_with_a_claim_a_head_that_is_deleted_comes_back_with_all_ranks(namespace, claim, clean):
+    namespace.apply(pool("kept", processes=1, accelerator={"vendor": "none"}, head=claim), group("kept"))
+    namespace.until_ready("workergroup", "kept")
+    drive(namespace, "kept", "", "workergroups.attach('kept').execute_all_sync('add', 5)")
+    before = rank_of(namespace, "kept")
+    with Watch(namespace.name) as watch:
+        assert watch.wait(lambda: watch.latest(GROUPS, "kept").status == "True", 10)
+        namespace.run("delete", "pod", namespace.head("kept"), "--grace-period=0", "--force")
+        assert watch.wait(lambda: watch.latest(GROUPS, "kept").reason == "HeadAway", 10)
+        comes_back_with_its_rank(namespace, watch, "kept", before)
 
 
 def worker_of_solo(namespace) -> tuple[str, int]:

@@ -13,8 +13,9 @@ from workergroups_agent.observer.report import report
 from workergroups_agent.read_ray import RayReader
 
 
-def driver(number, submission_id=None, namespace="", is_dead=False, ended=0):
+def driver(number, submission_id=None, namespace="", is_dead=False, ended=0, node=b""):
     record = gcs_pb2.JobTableData(job_id=bytes([number, 0, 0, 0]), is_dead=is_dead, end_time=ended)
+    record.driver_address.node_id = node
     record.config.ray_namespace = namespace
     if submission_id is not None:
         record.config.metadata["job_submission_id"] = submission_id
@@ -26,8 +27,9 @@ class Gcs:
 
     session = "s"
 
-    def __init__(self, *drivers):
+    def __init__(self, *drivers, nodes=()):
         self.records = list(drivers)
+        self._nodes = nodes
 
     def check_session(self):
         pass
@@ -39,7 +41,7 @@ class Gcs:
         return []
 
     def nodes(self):
-        return []
+        return self._nodes
 
     def placement_groups(self):
         return []
@@ -95,6 +97,18 @@ def test_the_end_of_the_last_driver_is_remembered():
     seen = RayReader(Gcs(*users, *others)).look()
     assert (seen.drivers, seen.last_driver_end) == (("01000000", "05000000"), 7.5)
     assert RayReader(Gcs(driver(1))).look().last_driver_end is None
+
+
+def node(node_id, is_head, started):
+    return gcs_pb2.GcsNodeInfo(node_id=node_id, is_head_node=is_head, start_time_ms=started)
+
+
+def test_the_drivers_of_an_earlier_head_are_gone_before_the_gcs_notices():
+    nodes = [node(b"new", True, 2000), node(b"old", True, 1000), node(b"worker", False, 1500)]
+    drivers = [driver(number, node=each) for number, each in enumerate((b"old", b"new", b"worker"), start=1)]
+    ended = driver(4, is_dead=True, ended=9_000, node=b"old")
+    seen = RayReader(Gcs(*drivers, ended, nodes=nodes)).look()
+    assert (seen.drivers, seen.last_driver_end) == (("02000000", "03000000"), None)
 
 
 @pytest.mark.parametrize(("ended", "expected"), [(7.5, 7), (2.0**62, 2**32), (None, None)])

@@ -17,12 +17,12 @@ LOST = LostDrivers(count=2, jobs=("ppo-1", "ppo-2"), time=NOW)
 LOST_EARLIER = LostDrivers(count=1, jobs=("ppo-0",), time=EARLIER)
 
 
-def report(running, session="s1", jobs=(), ended=None):
-    return PoolReport(session=session, drivers=running, driver_jobs=jobs, last_driver_end=ended)
+def report(running, session="s1", jobs=(), ended=None, head=None):
+    return PoolReport(session=session, head=head, drivers=running, driver_jobs=jobs, last_driver_end=ended)
 
 
-def known(running, session="s1", jobs=(), lost=None):
-    return PoolDrivers(session=session, running=running, jobs=jobs, lost=lost)
+def known(running, session="s1", jobs=(), lost=None, head=None):
+    return PoolDrivers(session=session, head=head, running=running, jobs=jobs, lost=lost)
 
 
 TWO = ("ppo-1", "ppo-2")
@@ -64,6 +64,17 @@ TWO = ("ppo-1", "ppo-2")
         # Others of the lost session had ended before.
         (known(2, jobs=TWO), report(2, jobs=TWO, ended=EARLIER), True, known(0, lost=LOST)),
         (known(0, lost=LOST_EARLIER), report(2, jobs=TWO, ended=EARLIER), True, known(0, lost=LOST_EARLIER)),
+        # The head has come back with its session, and without its drivers; then one comes and goes.
+        (known(0, lost=LOST_EARLIER), report(0), False, known(0, lost=LOST_EARLIER)),
+        (known(0, lost=LOST_EARLIER), report(0, ended=EARLIER), False, known(0, lost=LOST_EARLIER)),
+        (known(0, lost=LOST_EARLIER), report(0, ended=NOW), False, known(0)),
+        (known(0, lost=LOST_EARLIER), report(1), False, known(1)),
+        # It was away for so short a time that nobody saw it.
+        (known(2, jobs=TWO, head="h1"), report(0, head="h2"), False, known(0, head="h2", lost=LOST)),
+        (known(2, jobs=TWO, head="h1"), report(1, head="h2"), False, known(1, head="h2")),
+        (known(2, jobs=TWO, head="h1"), report(0, head="h1"), False, known(0, head="h1")),
+        (known(2, jobs=TWO), report(0, head="h1"), False, known(0, head="h1")),
+        (known(0, head="h1"), report(2, jobs=TWO, head="h1"), True, known(0, head="h1", lost=LOST)),
     ],
 )
 def test_drivers_are_lost_with_their_session_until_another_one_comes(before, reported, over, expected):

@@ -63,6 +63,25 @@ def test_which_session_is_believed(known, head, heartbeat, state, session):
     assert (liveness.state, liveness.session) == (state, session)
 
 
+@pytest.mark.parametrize(
+    ("known", "head", "heartbeat", "state", "session"),
+    [
+        (None, None, AgentHeartbeat("s1"), AgentState.STARTING, None),
+        (("h1", "s1"), "h1", AgentHeartbeat("s1"), AgentState.CONNECTED, "s1"),
+        (("h1", "s1"), None, AgentHeartbeat("s1"), AgentState.HEAD_AWAY, None),
+        (("h1", "s1"), "h2", AgentHeartbeat(None, away_seconds=60), AgentState.HEAD_AWAY, None),
+        # What the agent wrote may still be of the head that is gone.
+        (("h1", "s1"), "h2", AgentHeartbeat("s1", seen_with_head_seconds=3.9), AgentState.HEAD_AWAY, None),
+        (("h1", "s1"), "h2", AgentHeartbeat("s1", seen_with_head_seconds=4.0), AgentState.CONNECTED, "s1"),
+        # It came back without its state.
+        (("h1", "s1"), "h2", SEEN_LATE, AgentState.CONNECTED, "s2"),
+    ],
+)
+def test_a_head_that_may_return_is_waited_for(known, head, heartbeat, state, session):
+    liveness = agent_liveness(head, replace(heartbeat, known=known), Timings(), head_may_return=True)
+    assert (liveness.state, liveness.session) == (state, session)
+
+
 def go_on(last, revision="r1", session="s1", launch=LaunchOutcome.UNKNOWN, now=NOW):
     return next_incarnation(last, revision, session, None, launch, None, now)
 

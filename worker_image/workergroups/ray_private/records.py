@@ -32,6 +32,9 @@ class NodeRecord:
     node_group: str | None
     """The KubeRay worker group that the pod belongs to."""
     is_alive: bool
+    is_head: bool
+    started: float
+    """When it joined, in seconds since the epoch by the clock of the head."""
 
 
 @dataclass(frozen=True)
@@ -106,6 +109,8 @@ def node(info: gcs_pb2.GcsNodeInfo) -> NodeRecord:
         address=info.node_manager_address,
         node_group=info.labels.get(NODE_GROUP_LABEL),
         is_alive=info.state == gcs_pb2.GcsNodeInfo.ALIVE,
+        is_head=info.is_head_node,
+        started=info.start_time_ms / 1000,
     )
 
 

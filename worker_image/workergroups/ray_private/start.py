@@ -14,9 +14,11 @@ from ray.scripts.scripts import main as ray_command
 __all__ = [
     "FIND_HEAD_NODE",
     "GET_NODE",
+    "KEEPS_GCS_STATE",
     "RAYS_DEFAULT_WORKER",
     "RAYS_SETUP_WORKER",
     "START_PROCESS",
+    "VERSION",
     "connect",
     "get",
     "nodes",
@@ -36,6 +38,9 @@ FIND_HEAD_NODE = (ray._private.node.__name__, "get_all_node_info_until_retrieved
 """Asks the GCS for the head's node, on a worker; since Ray 2.60."""
 GET_NODE = (ray._private.services.__name__, "get_node")
 """Waits until this node has joined, for 30 s."""
+VERSION = ray.__version__
+KEEPS_GCS_STATE = hasattr(ray._private.node.Node, "_is_rocksdb_gcs")
+"""Whether the GCS can keep its state on a disk; since Ray 2.60."""
 
 
 def replace(function: tuple[str, str], ours: Callable[[Function], Function]) -> None:

@@ -31,6 +31,8 @@ REST_SECONDS = 0.25
 POLL_SECONDS = 0.05
 # A GCS that does not answer for this long may be gone for good: the observer then looks for another one.
 LOST_SECONDS = 10.0
+# For so long after a head has returned, its GCS may count ranks as alive that died while it was away.
+SETTLE_SECONDS = 3.0
 
 
 _Seen = tuple[
@@ -49,6 +51,7 @@ class Observer:
 
     def __init__(self, gcs: Gcs, exchange: Exchange) -> None:
         self.session = gcs.session
+        self._connected = time.monotonic()
         self._exchange = exchange
         self._orders = Forwarder(gcs, exchange)
         self._executor = AccountReader(gcs)
@@ -93,6 +96,8 @@ class Observer:
         checked = plan.checked_pools if plan else ()
         state = self._told_ends.explained(self._reader.look(launching=heard.is_launching, checked=checked))
         state = self._memory_kills.explained(state)
+        if state.is_continued and time.monotonic() - self._connected < SETTLE_SECONDS:
+            return True
         self._keeper.look(state)
         if plan is None:
             self._tell(Reports(session=state.session))

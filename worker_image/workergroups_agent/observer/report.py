@@ -99,6 +99,7 @@ def _pool(
     missing = (_unknown_domains(pool, joined) or heard.silence) if len(joined) >= pool.nodes else None
     return PoolReport(
         session=state.session,
+        head=state.head,
         generation=pool.generation,
         planned_nodes=pool.nodes,
         joined_nodes=len(joined),

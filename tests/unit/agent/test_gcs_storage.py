@@ -1,0 +1,81 @@
+"""When a head uses the state of the one before, and when it drops it."""
+
+import json
+
+import pytest
+
+from workergroups_agent.gcs_storage import MAX_STARTS, GcsStorage
+from workergroups_agent.ray_start import storage_of_head
+
+OURS = {"WORKERGROUPS_GCS_STORAGE": "/opt/storage/actors", "RAY_AUTH_TOKEN": "token"}
+
+
+@pytest.fixture
+def directory(tmp_path):
+    return tmp_path / "volume" / "actors"
+
+
+def started(directory, owner="Ray 2.60.0 and its token"):
+    """A head that starts, and writes what it knows."""
+    storage = GcsStorage(directory, owner)
+    storage.prepare()
+    known = directory / "state" / "known"
+    found = known.exists()
+    known.write_text("nodes and ranks")
+    return storage, found
+
+
+def test_a_head_has_what_the_one_before_knew(directory):
+    storage, found = started(directory)
+    assert not found
+    storage.keep()
+    for _ in range(2 * MAX_STARTS):  # each of them joins
+        storage, found = started(directory)
+        assert found
+        storage.keep()
+
+
+def test_another_ray_or_another_cluster_begins_anew(directory, capsys):
+    started(directory)[0].keep()
+    storage, found = started(directory, "Ray 2.61.0 and its token")
+    assert not found
+    assert "another cluster or another Ray wrote it" in capsys.readouterr().out
+    storage.keep()
+    assert started(directory, "Ray 2.61.0 and its token")[1]
+
+
+def test_a_state_with_which_heads_do_not_start_is_dropped(directory, capsys):
+    started(directory)[0].keep()
+    assert [started(directory)[1] for _ in range(MAX_STARTS + 2)] == [True] * MAX_STARTS + [False, True]
+    assert f"{MAX_STARTS} heads did not start with it" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("notes", ["", "no JSON", "[]", "{}", '{"owner": "Ray 2.60.0 and its token", "starts": "x"}'])
+def test_a_state_of_which_nobody_knows_is_dropped(directory, notes):
+    started(directory)[0].keep()
+    (directory / "heads.json").write_text(notes)
+    assert not started(directory)[1]
+
+
+def test_a_volume_that_cannot_be_written_is_an_error(tmp_path):
+    (tmp_path / "file").write_text("")
+    with pytest.raises(OSError, match="Not a directory"):
+        GcsStorage(tmp_path / "file", "owner").prepare()
+
+
+def test_ray_is_told_by_an_option_so_that_a_ray_of_a_driver_does_not_use_the_state(directory):
+    name, _, value = GcsStorage(directory, "owner").option.partition("=")
+    assert name == "--system-config"
+    assert json.loads(value) == {"gcs_storage": "rocksdb", "gcs_storage_path": str(directory / "state")}
+
+
+@pytest.mark.parametrize(
+    ("environ", "arguments", "keeps"),
+    [
+        (OURS, ["start", "--head"], True),
+        ({}, ["start", "--head"], False),
+        (OURS, ["start", "--head", '--system-config={"gcs_storage": "redis"}'], False),
+    ],
+)
+def test_a_users_own_system_config_stays(environ, arguments, keeps):
+    assert (storage_of_head(environ, arguments) is not None) == keeps

@@ -1,0 +1,70 @@
+"""Keep the state of Ray's control service (the GCS) on a volume, so that a head that starts again has it.
+
+With the state, the next head continues the Ray session: nodes stay, and all ranks with them. The state is dropped, and
+another session begins, if another Ray or another cluster wrote it, or if heads fail to start with it: it may be
+damaged, or its volume full. The GCS locks it, so two heads never share it.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+
+MAX_STARTS = 3
+"""As often, heads try to start with the same state. One that is killed meanwhile has tried, too."""
+OPTION = "--system-config"
+
+
+class GcsStorage:
+    """The state of a cluster's GCS.
+
+    Args:
+        directory: The cluster's own directory on the volume; it need not exist.
+        owner: Says which Ray and which cluster can use the state.
+    """
+
+    def __init__(self, directory: Path, owner: str) -> None:
+        self._state = directory / "state"
+        self._notes = directory / "heads.json"
+        self._owner = owner
+
+    def prepare(self) -> None:
+        """Count a start, and drop a state that this head cannot use.
+
+        Raises:
+            OSError: The volume cannot be used.
+        """
+        starts = self._starts()
+        if self._state.exists() and starts in (None, MAX_STARTS):
+            why = (
+                "another cluster or another Ray wrote it" if starts is None else f"{starts} heads did not start with it"
+            )
+            print(f"the state of the last Ray session is dropped: {why}", flush=True)
+            shutil.rmtree(self._state)
+            starts = 0
+        self._state.mkdir(parents=True, exist_ok=True)
+        self._note((starts or 0) + 1)
+
+    def keep(self) -> None:
+        """Note that a head has started with the state."""
+        self._note(0)
+
+    @property
+    def option(self) -> str:
+        """The option of `ray start --head` with which the GCS uses the state.
+
+        No variables: drivers in the head would inherit them, and a Ray that they start would use the state, too.
+        """
+        return f"{OPTION}={json.dumps({'gcs_storage': 'rocksdb', 'gcs_storage_path': str(self._state)})}"
+
+    def _note(self, starts: int) -> None:
+        self._notes.write_text(json.dumps({"owner": self._owner, "starts": starts}))
+
+    def _starts(self) -> int | None:
+        """Return how many heads have tried to start with the state; None if it is not known to be this owner's."""
+        try:
+            noted = json.loads(self._notes.read_text())
+            return min(int(noted["starts"]), MAX_STARTS) if noted["owner"] == self._owner else None
+        except (OSError, ValueError, TypeError, KeyError):
+            return None
