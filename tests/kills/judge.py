@@ -26,11 +26,12 @@ class Kind:
 
 RANK = Kind("rank", ends=(GROUPS,))
 POD = Kind("pod", ends=(POOLS, GROUPS))
-HEAD = Kind("head", ends=(POOLS, GROUPS))
+HEAD = Kind("head", may_be_unknown=True)
+GCS = Kind("gcs", may_be_unknown=True)
 AGENT = Kind("agent", may_be_unknown=True)
 OPERATOR = Kind("operator")
 DRIVER = Kind("driver")
-KINDS = (RANK, POD, HEAD, AGENT, OPERATOR, DRIVER)
+KINDS = (RANK, POD, HEAD, GCS, AGENT, OPERATOR, DRIVER)
 
 
 @dataclass(frozen=True)

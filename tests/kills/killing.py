@@ -1,4 +1,4 @@
-"""Kill one thing at random: a rank, a pod, the agent, the operator, the head, or the driver."""
+"""Kill one thing at random: a rank, a pod, the agent, the operator, the head, its GCS, or the driver."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from tests.truth import operators
 from tools.console import ToolError
 from workergroups_api.vocabulary import Component, Container
 
-from .judge import AGENT, DRIVER, HEAD, OPERATOR, POD, RANK, Kill, Kind
+from .judge import AGENT, DRIVER, GCS, HEAD, OPERATOR, POD, RANK, Kill, Kind
 from .scene import Scene
 
 # Prints the processes whose command line has a word; Ray's processes change theirs, so the shell reads what is shown.
@@ -19,6 +19,7 @@ _PROCESSES = (
     'case "$(tr "\\0" " " < $p/cmdline 2>/dev/null)" in {}) echo ${{p#/proc/}};; esac; done; true'
 )
 _RANKS, _DRIVERS = _PROCESSES.format("ray::Trainer*"), _PROCESSES.format("python*driver.py*")
+_GCS = _PROCESSES.format("*/gcs_server *")
 _NOW = ("--grace-period=0", "--force")
 
 Act = Callable[[Scene, random.Random], str | None]
@@ -77,6 +78,7 @@ _ACTS: Mapping[Kind, Act] = {
     RANK: _kill_process(_RANKS, Component.WORKER, Container.WORKER),
     POD: _delete_pod(Component.WORKER),
     HEAD: _delete_pod(Component.HEAD),
+    GCS: _kill_process(_GCS, Component.HEAD, Container.HEAD),
     AGENT: _delete_pod(Component.AGENT),
     OPERATOR: _kill_operator,
     DRIVER: _kill_process(_DRIVERS, Component.HEAD, Container.HEAD),

@@ -50,6 +50,8 @@ class NoFault:
     """For how long to watch Ready afterwards."""
     may_be_unknown: bool = False
     needs_local: bool = False
+    has_claim: bool = False
+    """Whether the GCS of the pool's head keeps its state on a claim."""
 
 
 def _edit_deadline(stage: Stage, _answer: Answer, _undo: ExitStack) -> None:
@@ -125,6 +127,15 @@ def _stop_gcs(stage: Stage, _answer: Answer, undo: ExitStack) -> None:
     stage.shell(Component.HEAD, _SIGNAL_GCS.format("STOP"))
 
 
+def _kill_gcs(stage: Stage, _answer: Answer, _undo: ExitStack) -> None:
+    stage.shell(Component.HEAD, _SIGNAL_GCS.format("KILL"))
+
+
+def _kill_head_container(stage: Stage, _answer: Answer, _undo: ExitStack) -> None:
+    statuses = stage.pod_manifest(Component.HEAD)["status"]["containerStatuses"]
+    machine.kill_container(*(each["containerID"] for each in statuses if each["name"] == Container.HEAD))
+
+
 def _stop(component: Component, container: Container, program: str) -> Act:
     def act(stage: Stage, _answer: Answer, undo: ExitStack) -> None:
         statuses = stage.pod_manifest(component)["status"]["containerStatuses"]
@@ -162,6 +173,19 @@ NO_FAULTS = (
     NoFault("operator", "both operators restarted", _restart_operator, 10),
     NoFault("executor", "executor frozen", _stop_executor, 10, needs_local=True),
     NoFault("api-server", "API server stopped for 20 s", _stop_api_server, 20, needs_local=True),
+    NoFault("gcs-killed", "GCS killed", _kill_gcs, 15, may_be_unknown=True),
+    NoFault(
+        "head-container", "head's container killed", _kill_head_container, 15, may_be_unknown=True, needs_local=True
+    ),
+    NoFault(
+        "head-claim",
+        "head pod deleted, whose GCS has a claim",
+        _delete(Component.HEAD, *_NOW),
+        15,
+        may_be_unknown=True,
+        needs_local=True,
+        has_claim=True,
+    ),
 )
 FAULTS = (
     Fault("observer", "observer frozen", 15, _stop_observer, keeps_ranks=True, comes_back=True, needs_local=True),

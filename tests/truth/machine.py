@@ -44,11 +44,16 @@ def stop_in_container(container_id: str, words: str, undo: ExitStack) -> None:
 
     A process in the container cannot stop the container's first process.
     """
-    name = container_id.rpartition("/")[2]
-    pids = [pid for pid in cgroups.members() if name in _read(pid, "cgroup") and words in _command(pid)]
+    pids = [pid for pid in _in_container(container_id) if words in _command(pid)]
     if not pids:
-        raise RuntimeError(f"no process {words!r} in container {name}")
+        raise RuntimeError(f"no process {words!r} in container {container_id}")
     _stop(pids, undo)
+
+
+def kill_container(container_id: str) -> None:
+    """Kill all processes of a container, as the kernel does when it has no memory left."""
+    for pid in _in_container(container_id):
+        _signal(pid, signal.SIGKILL)
 
 
 def cut_off(node: str, undo: ExitStack) -> None:
@@ -80,6 +85,11 @@ def _stop(pids: Iterable[int], undo: ExitStack) -> None:
 def _signal(pid: int, number: signal.Signals) -> None:
     with suppress(ProcessLookupError):
         os.kill(pid, number)
+
+
+def _in_container(container_id: str) -> list[int]:
+    name = container_id.rpartition("/")[2]
+    return [pid for pid in cgroups.members() if name in _read(pid, "cgroup")]
 
 
 def _node_processes(node: str) -> list[int]:

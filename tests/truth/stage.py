@@ -8,6 +8,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any, Self
 
 from tools.console import ToolError, run, say
@@ -15,6 +16,7 @@ from tools.demo.kubectl import Kubectl
 from workergroups_api.names import API_VERSION, CLUSTER_LABEL, COMPONENT_LABEL
 from workergroups_api.vocabulary import Component, Container
 
+from .claim import claim, head_on
 from .judge import TRUE
 from .watch import GROUPS, POOLS, Seen, Watch
 
@@ -54,9 +56,10 @@ class Answer:
 
 
 class Stage:
-    """A pool of one node with two processes, and a group on it."""
+    """A pool of one node with two processes, and a group on it; the pool's GCS may keep its state on a claim."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, has_claim: bool = False) -> None:
+        self._has_claim = has_claim
         self.namespace = f"truth-{uuid.uuid4().hex[:8]}"
         self.kubectl = Kubectl({}, self.namespace)
         self.watch = Watch(self.namespace)
@@ -72,7 +75,7 @@ class Stage:
             undo.enter_context(self.watch)
             code = {"ranks.py": (_HERE / "ranks.py").read_text()}
             self._apply({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": NAME}, "data": code})
-            self._apply(_object("ResourcePool", {"processesPerNode": 2}))
+            self._apply(_object("ResourcePool", {"processesPerNode": 2, **self._claimed(undo)}))
             self._apply(_object("WorkerGroup", _GROUP))
             self._until_ready(POOLS, READY_SECONDS)
             self._until_ready(GROUPS, GROUP_SECONDS)
@@ -81,6 +84,16 @@ class Stage:
 
     def __exit__(self, *_exception: object) -> None:
         self._undo.close()
+
+    def _claimed(self, undo: ExitStack) -> dict[str, Any]:
+        """Create a claim for the pool's head if it must have one; return the field that names it."""
+        if not self._has_claim:
+            return {}
+        directory = undo.enter_context(TemporaryDirectory(prefix="truth-"))
+        undo.callback(self.kubectl, "delete", "persistentvolume", self.namespace, "--wait=false")
+        for manifest in claim(self.namespace, self.namespace, directory):
+            self._apply(manifest)
+        return {"head": head_on(self.namespace)}
 
     def _remove(self) -> None:
         say(f"removing namespace {self.namespace}")

@@ -7,6 +7,8 @@ import pytest
 
 from tests.cluster.drivers import drive, look
 from tests.cluster.kubectl import Refused, group, kubectl, pool
+from tests.truth.claim import claim as claim_manifests
+from tests.truth.claim import head_on
 from tests.truth.judge import relapses
 from tests.truth.watch import GROUPS, POOLS, Watch
 from workergroups_agent.start_again import JOINED_SECONDS
@@ -138,24 +140,8 @@ def claim(namespace, solo):
     """A claim for the head of another pool, on the node where a head fits."""
     node = namespace.get("pods", namespace.head("solo"))["spec"]["nodeName"]
     name = f"{namespace.name}-heads"
-    volume = {
-        "accessModes": ["ReadWriteOnce"],
-        "capacity": {"storage": "1Gi"},
-        "storageClassName": "",
-        "hostPath": {"path": f"/var/tmp/{name}", "type": "DirectoryOrCreate"},
-        "claimRef": {"namespace": namespace.name, "name": name},
-    }
-    asked = {"accessModes": ["ReadWriteOnce"], "storageClassName": "", "resources": {"requests": {"storage": "1Gi"}}}
-    namespace.apply(
-        {"apiVersion": "v1", "kind": "PersistentVolume", "metadata": {"name": name}, "spec": volume},
-        {"apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": {"name": name}, "spec": asked},
-    )
-    yield {
-        "gcsStorage": {"claimName": name},
-        "nodeSelector": {"kubernetes.io/hostname": node},
-        # Kubelet does not give a directory of its node to a group.
-        "podTemplate": {"spec": {"securityContext": {"runAsUser": 0}}},
-    }
+    namespace.apply(*claim_manifests(namespace.name, name, f"/var/tmp/{name}"))
+    yield {**head_on(name), "nodeSelector": {"kubernetes.io/hostname": node}}
     namespace.run("delete", "resourcepool/kept", "workergroup/kept", f"persistentvolumeclaim/{name}", "--timeout=60s")
     kubectl("delete", "persistentvolume", name, "--wait=false")
 
