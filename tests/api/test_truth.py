@@ -72,13 +72,37 @@ async def test_a_new_head_is_a_new_session_and_a_new_incarnation(ready, turns, h
             ready.world.restart_head("p")
         else:
             await ready.world.delete_pod(ready.world.pods("p", "head")[0], at_once=how == "delete at once")
-        await ready.until(WORKER_GROUP, "p", "Ready", "False", seconds=1 + SLACK_SECONDS)
+        # In the same pod, it may still come back as it was.
+        at_first = "Unknown" if how == "restart" else "False"
+        await ready.until(WORKER_GROUP, "p", "Ready", at_first, seconds=1 + SLACK_SECONDS)
     new = await ready.ready(WORKER_GROUP, "p", seconds=20)
     assert of(new) == (ready.world.gcs["p"].session, of(old)[1] + 1)
     ranks = ready.world.gcs["p"].ranks_of(new["metadata"]["uid"], of(new)[1])
     assert [rank.state for rank in ranks.values()] == ["ALIVE"] * 4
     await eventually("two turns", lambda: [t.after for t in turns if t.kind == "WorkerGroup"][-2:] == ["False", "True"])
     assert len([turn for turn in turns if turn.kind == "WorkerGroup" and turn.before == "True"]) == 1
+
+
+async def test_a_head_that_comes_back_with_its_state_has_the_same_ranks_and_meanwhile_all_is_unknown(ready, turns):
+    old = await ready.get(WORKER_GROUP, "p")
+    ready.world.gcs["p"].drivers.append("ppo-1")
+    ready.world.restart_head("p", keeps_state=True, seconds=1.0)
+    for kind in (RESOURCE_POOL, WORKER_GROUP):
+        found = await ready.until(kind, "p", "Ready", "Unknown", "HeadAway", seconds=1 + SLACK_SECONDS)
+        assert "ranks that ran keep running" in condition(found)["message"]
+    assert of(await ready.ready(WORKER_GROUP, "p", seconds=20)) == of(old)
+    assert {turn.after for turn in turns if turn.kind in ("WorkerGroup", "ResourcePool")} == {"Unknown", "True"}
+
+
+async def test_a_rank_that_ends_while_the_head_is_away_is_never_ready_again(ready, turns):
+    old, rank = await ready.get(WORKER_GROUP, "p"), ready.world.live_ranks("p")[0]
+    gcs = ready.world.gcs["p"]
+    ready.world.restart_head("p", keeps_state=True, seconds=1.0)
+    await ready.until(WORKER_GROUP, "p", "Ready", "Unknown", seconds=1 + SLACK_SECONDS)
+    gcs.kill(rank)
+    found = await ready.until(WORKER_GROUP, "p", "Ready", "False", "ProcessDied", seconds=20)
+    assert of(found) == of(old)
+    assert [turn.after for turn in turns if turn.kind == "WorkerGroup"] == ["Unknown"]
 
 
 async def test_an_executor_that_hangs_is_reported_within_fifteen_seconds(ready):

@@ -144,8 +144,9 @@ class Actions:
         cluster = self._cluster()
         if cluster is None:
             return None
-        self.scene.world.restart_head(cluster)
-        return f"restart the head of {cluster}"
+        keeps_state, seconds = self.choices.random() < 0.6, self.choices.uniform(0.05, 2.0)
+        self.scene.world.restart_head(cluster, keeps_state=keeps_state, seconds=seconds)
+        return f"restart the head of {cluster} after {seconds:.1f} s {'with' if keeps_state else 'without'} its state"
 
     async def delete_agent(self) -> str | None:
         """Delete the agent's pod."""

@@ -201,6 +201,7 @@ def _state(gcs: ray.Gcs) -> RayState:
         ),
         pods=dict(gcs.pods),
         pauses=dict(gcs.pauses),
+        head=gcs.head,
         drivers=tuple(sorted(gcs.drivers)),
         last_driver_end=gcs.last_driver_end,
         preflights=dict(gcs.preflights),

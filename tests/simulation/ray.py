@@ -4,7 +4,7 @@ This is the simulation's truth, with which statuses are compared.
 """
 
 import secrets
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import Any
 
@@ -62,11 +62,13 @@ def class_paths(launch: Launch) -> list[str]:
 
 @dataclass
 class Gcs:
-    """One life of Ray's head, with which everything ends."""
+    """A Ray session: one life of Ray's head, or several if its state is kept."""
 
     token: str | None
     head_pod: str
     head_uid: str
+    # The head's node, another one in each of its lives.
+    head: str = field(default_factory=lambda: secrets.token_hex(14))
     session: str = field(default_factory=lambda: secrets.token_hex(14))
     nodes: dict[str, Node] = field(default_factory=dict)
     # Pod by node id, of dead nodes too.
@@ -96,6 +98,11 @@ class Gcs:
         self.nodes[node.id] = node
         self.pods[node.id] = pod
         return node
+
+    def come_back(self) -> "Gcs":
+        """Return the session in the head's next life, which has all but the drivers."""
+        self.drivers.clear()
+        return replace(self, head=secrets.token_hex(14), last_driver_end=None)
 
     def lose(self, pod_uid: str) -> None:
         """End the nodes of a pod, with their ranks and placement groups."""

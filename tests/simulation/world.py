@@ -48,6 +48,8 @@ class World:
         self.machines = Machines(api, namespace, choices, self._started, self._stopped)
         # The current life of each cluster's GCS.
         self.gcs: dict[str, Gcs] = {}
+        # The state of clusters whose head starts again with it.
+        self.away: dict[str, Gcs] = {}
         self.agents: dict[str, Agent] = {}
         # Clusters whose GCS or executor runs, but does not answer.
         self.frozen: set[str] = set()
@@ -108,11 +110,13 @@ class World:
         """Delete a pod, as a user, the drain of a node, or its loss does."""
         await self.api.delete(POD, self.namespace, pod["metadata"]["name"], grace=0 if at_once else None)
 
-    def restart_head(self, cluster: str) -> None:
-        """Restart the head's container in its pod."""
+    def restart_head(self, cluster: str, *, keeps_state: bool = False, seconds: float = 0.05) -> None:
+        """Restart the head's container in its pod, with what its GCS knew or without it."""
         gcs = self.gcs.get(cluster)
         if gcs is not None:
-            self.machines.restart(gcs.head_uid)
+            if keeps_state:
+                self.away[cluster] = gcs
+            self.machines.restart(gcs.head_uid, seconds)
 
     def end_runs(self, cluster: str, ranks: Sequence[Rank], error: str | None = None) -> None:
         """Let the method that a group runs return on all of its ranks, or raise an exception on the first."""
@@ -170,21 +174,31 @@ class World:
         elif is_foreign(container.pod) or "generateName" not in container.pod["metadata"]:
             return  # No controller created it, as with a copy for debugging. It runs, and Ray does not know it.
         elif labels.get(NODE_TYPE_LABEL) == "head":
-            cluster = labels[RAY_CLUSTER_LABEL]
-            metadata = container.pod["metadata"]
-            self.gcs[cluster] = Gcs(container.token, metadata["name"], metadata["uid"])
+            self._start_head(container, labels[RAY_CLUSTER_LABEL])
         elif labels.get(NODE_TYPE_LABEL) == "worker":
             self._spawn(self._join(container, labels[RAY_CLUSTER_LABEL], labels[GROUP_LABEL]))
 
     def _stopped(self, container: Container) -> None:
         uid = container.pod["metadata"]["uid"]
         self._end_agent(uid)
+        for gcs in self.away.values():
+            gcs.lose(uid)
         for cluster, gcs in list(self.gcs.items()):
             if gcs.head_uid == uid:
                 del self.gcs[cluster]
-                self._restart_workers(cluster)
+                if cluster not in self.away:
+                    self._restart_workers(cluster)
             else:
                 gcs.lose(uid)
+
+    def _start_head(self, container: Container, cluster: str) -> None:
+        metadata, left = container.pod["metadata"], self.away.pop(cluster, None)
+        if left is not None and (left.head_uid, left.token) == (metadata["uid"], container.token):
+            self.gcs[cluster] = left.come_back()
+            return
+        if left is not None:
+            self._restart_workers(cluster)
+        self.gcs[cluster] = Gcs(container.token, metadata["name"], metadata["uid"])
 
     def _restart_workers(self, cluster: str) -> None:
         """End the containers of the raylets, which end without their GCS."""

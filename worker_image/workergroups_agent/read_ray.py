@@ -75,8 +75,8 @@ class RayReader:
         if self._own_node is not None and self._own_node not in nodes:
             raise SessionEnded("the GCS does not know this process's Ray node, or counts it as dead")
         ranks = self._ranks.read(launching)
-        *earlier_heads, head = _heads(table) or [None]
-        drivers = self._drivers.read(earlier_heads)
+        heads = _heads(table)
+        drivers = self._drivers.read(heads[:-1])
         return RayState(
             session=self._gcs.session,
             nodes=nodes,
@@ -84,8 +84,8 @@ class RayReader:
             ranks=ranks,
             pods={record.id: _pod_of(record) for record in table},
             pauses=self._pauses({rank.actor_id for rank in ranks}),
-            head=head,
-            is_continued=bool(earlier_heads),
+            head=heads[-1] if heads else None,
+            is_continued=len(heads) > 1,
             drivers=drivers.connected,
             last_driver_end=drivers.last_end,
             preflights=self._preflights.read(checked),

@@ -136,7 +136,7 @@ class _Read(NamedTuple):
 
 @cache
 def _unmapper() -> queue.SimpleQueue[_Read]:
-    """Return where to put what is to be unmapped."""
+    """Return where to put what must be unmapped."""
     read: queue.SimpleQueue[_Read] = queue.SimpleQueue()
     threading.Thread(target=_unmap, args=(read,), name="workergroups-unmap", daemon=True).start()
     return read
