@@ -16,7 +16,7 @@ from typing import Any, Self
 
 import yaml
 
-from tests.truth.claim import claim, head_on
+from tests.truth.claim import claim, directory_of_heads
 from tests.truth.judge import TRUE
 from tests.truth.watch import GROUPS, POOLS, Seen, Watch
 from tools.console import REPOSITORY, ToolError, run, say
@@ -97,10 +97,9 @@ class Scene:
             self.kubectl("create", "namespace", self.namespace)
             undo.enter_context(self.watch)
             # A head that is lost costs no rank.
-            (self._directory / "heads").mkdir()
+            heads = undo.enter_context(directory_of_heads())
             undo.callback(self.kubectl, "delete", "persistentvolume", self.namespace, "--wait=false")
-            heads = claim(self.namespace, self.namespace, str(self._directory / "heads"))
-            for manifest in (*heads, *self._manifests()):
+            for manifest in (*claim(self.namespace, self.namespace, heads), *self._manifests()):
                 self.kubectl("apply", "--filename=-", stdin=json.dumps(manifest))
             self.wait_until_ready()
             self._undo = undo.pop_all()
@@ -113,7 +112,7 @@ class Scene:
         """Return the example's manifests. The nodes of the local cluster share this machine's files."""
         pool, group = (yaml.safe_load((EXAMPLE / f"{name}.yaml").read_text()) for name in ("pool", "group"))
         directory = {"path": str(self._directory / "checkpoints"), "type": "Directory"}
-        pool["spec"]["head"] = head_on(self.namespace)
+        pool["spec"]["head"] = {"gcsStorage": {"claimName": self.namespace}}
         pool["spec"]["volumes"] = [{"mountPath": "/checkpoints", "hostPath": directory}]
         code = {name: (EXAMPLE / name).read_text() for name in ("checkpoints.py", "trainer.py")}
         metadata = {"name": group["spec"]["code"]["configMap"]["name"]}

@@ -2,7 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
+
+
+@contextmanager
+def directory_of_heads() -> Iterator[str]:
+    """Create a directory that any user can write to, as the pods run as another one."""
+    with TemporaryDirectory(prefix="heads-") as directory:
+        Path(directory).chmod(0o777)
+        yield directory
 
 
 def claim(namespace: str, name: str, directory: str) -> list[dict[str, Any]]:
@@ -22,8 +34,3 @@ def claim(namespace: str, name: str, directory: str) -> list[dict[str, Any]]:
             "spec": {**asked, "resources": {"requests": {"storage": "1Gi"}}},
         },
     ]
-
-
-def head_on(name: str) -> dict[str, Any]:
-    """Return the `head` of a pool whose GCS keeps its state there, as root: kubelet gives no group such a directory."""
-    return {"gcsStorage": {"claimName": name}, "podTemplate": {"spec": {"securityContext": {"runAsUser": 0}}}}

@@ -8,7 +8,6 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any, Self
 
 from tools.console import ToolError, run, say
@@ -16,7 +15,7 @@ from tools.demo.kubectl import Kubectl
 from workergroups_api.names import API_VERSION, CLUSTER_LABEL, COMPONENT_LABEL
 from workergroups_api.vocabulary import Component, Container
 
-from .claim import claim, head_on
+from .claim import claim, directory_of_heads
 from .judge import TRUE
 from .watch import GROUPS, POOLS, Seen, Watch
 
@@ -89,11 +88,11 @@ class Stage:
         """Create a claim for the pool's head if it must have one; return the field that names it."""
         if not self._has_claim:
             return {}
-        directory = undo.enter_context(TemporaryDirectory(prefix="truth-"))
+        directory = undo.enter_context(directory_of_heads())
         undo.callback(self.kubectl, "delete", "persistentvolume", self.namespace, "--wait=false")
         for manifest in claim(self.namespace, self.namespace, directory):
             self._apply(manifest)
-        return {"head": head_on(self.namespace)}
+        return {"head": {"gcsStorage": {"claimName": self.namespace}}}
 
     def _remove(self) -> None:
         say(f"removing namespace {self.namespace}")

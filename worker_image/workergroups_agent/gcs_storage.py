@@ -2,14 +2,17 @@
 
 With the state, the next head continues the Ray session: nodes stay, and all ranks with them. The state is dropped, and
 another session begins, if another Ray or another cluster wrote it, or if heads fail to start with it: it may be
-damaged, or its volume full. The GCS locks it, so two heads never share it.
+damaged, or its volume full. The GCS locks its state, so two heads never share it, and none drops what another one uses.
 """
 
 from __future__ import annotations
 
+import fcntl
 import json
 import shutil
 from pathlib import Path
+
+from workergroups_agent.files import write_file
 
 MAX_STARTS = 3
 """As often, heads try to start with the same state. One that is killed meanwhile has tried, too."""
@@ -33,8 +36,9 @@ class GcsStorage:
         """Count a start, and drop a state that this head cannot use.
 
         Raises:
-            OSError: The volume cannot be used.
+            OSError: The volume cannot be used, or another head uses it.
         """
+        self._refuse_another_head()
         starts = self._starts()
         if self._state.exists() and starts in (None, MAX_STARTS):
             why = (
@@ -59,7 +63,18 @@ class GcsStorage:
         return f"{OPTION}={json.dumps({'gcs_storage': 'rocksdb', 'gcs_storage_path': str(self._state)})}"
 
     def _note(self, starts: int) -> None:
-        self._notes.write_text(json.dumps({"owner": self._owner, "starts": starts}))
+        write_file(self._notes, json.dumps({"owner": self._owner, "starts": starts}).encode())
+
+    def _refuse_another_head(self) -> None:
+        """Raise an error if a GCS runs with the state, such as that of a head whose node is cut off."""
+        for lock in self._state.glob("*/LOCK"):
+            with lock.open("r+") as file:
+                try:
+                    fcntl.lockf(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                except (BlockingIOError, PermissionError):
+                    raise OSError("another head uses it, which must end first") from None
+                except OSError:
+                    return  # This file system has no locks.
 
     def _starts(self) -> int | None:
         """Return how many heads have tried to start with the state; None if it is not known to be this owner's."""

@@ -8,7 +8,7 @@ import pytest
 from tests.cluster.drivers import drive, look
 from tests.cluster.kubectl import Refused, group, kubectl, pool
 from tests.truth.claim import claim as claim_manifests
-from tests.truth.claim import head_on
+from tests.truth.claim import directory_of_heads
 from tests.truth.judge import relapses
 from tests.truth.watch import GROUPS, POOLS, Watch
 from workergroups_agent.start_again import JOINED_SECONDS
@@ -140,10 +140,17 @@ def claim(namespace, solo):
     """A claim for the head of another pool, on the node where a head fits."""
     node = namespace.get("pods", namespace.head("solo"))["spec"]["nodeName"]
     name = f"{namespace.name}-heads"
-    namespace.apply(*claim_manifests(namespace.name, name, f"/var/tmp/{name}"))
-    yield {**head_on(name), "nodeSelector": {"kubernetes.io/hostname": node}}
-    namespace.run("delete", "resourcepool/kept", "workergroup/kept", f"persistentvolumeclaim/{name}", "--timeout=60s")
-    kubectl("delete", "persistentvolume", name, "--wait=false")
+    with directory_of_heads() as directory:
+        namespace.apply(*claim_manifests(namespace.name, name, directory))
+        yield {
+            "gcsStorage": {"claimName": name},
+            "nodeSelector": {"kubernetes.io/hostname": node},
+            # On kind, kubelet creates the directory, for root.
+            "podTemplate": {"spec": {"securityContext": {"runAsUser": 0}}},
+        }
+        mine = ("resourcepool/kept", "workergroup/kept", f"persistentvolumeclaim/{name}")
+        namespace.run("delete", *mine, "--timeout=60s")
+        kubectl("delete", "persistentvolume", name, "--wait=false")
 
 
 def test_with_a_claim_a_head_that_is_deleted_comes_back_with_all_ranks(namespace, claim):

@@ -1,6 +1,8 @@
 """When a head uses the state of the one before, and when it drops it."""
 
 import json
+import subprocess
+import sys
 
 import pytest
 
@@ -55,6 +57,24 @@ def test_a_state_of_which_nobody_knows_is_dropped(directory, notes):
     started(directory)[0].keep()
     (directory / "heads.json").write_text(notes)
     assert not started(directory)[1]
+
+
+def test_what_another_head_uses_is_not_dropped(directory):
+    storage, _ = started(directory)
+    storage.keep()
+    lock = directory / "state" / "tables" / "LOCK"
+    lock.parent.mkdir()
+    lock.touch()
+    holds = "import fcntl, sys; f = open(sys.argv[1], 'r+'); fcntl.lockf(f, fcntl.LOCK_EX); print(flush=True); input()"
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
+    with subprocess.Popen([sys.executable, "-c", holds, lock], **pipes) as other:
+        other.stdout.readline()
+        for owner in ("Ray 2.60.0 and its token", "another"):
+            for _ in range(MAX_STARTS + 1):
+                with pytest.raises(OSError, match="another head uses it"):
+                    GcsStorage(directory, owner).prepare()
+        other.communicate(b"\n")
+    assert started(directory)[1]
 
 
 def test_a_volume_that_cannot_be_written_is_an_error(tmp_path):
