@@ -271,7 +271,8 @@ def main(gcs: str | None, joined: Callable[[], None]) -> None:
     def on_join() -> None:
         has_joined.set()
         if storage is not None:
-            storage.keep()
+            with suppress(OSError):  # then the next head finds one start too many
+                storage.keep()
         if storage is not None or gcs is not None:
             joined()
 

@@ -50,6 +50,8 @@ class Attempt:
     head: str | None
     """The container in which it was submitted; ``None`` if that is not known."""
     session: str | None
+    ray_head: str | None
+    """Ray's id of the head's node in that session, which may outlive it."""
     groups: tuple[str, ...]
     """The groups that the next attempt waits for."""
 
@@ -133,7 +135,7 @@ class Attempts:
         heads = _heads(self._kept)
         patience = WAIT_SECONDS if self._retries else RECONNECT_SECONDS
         job = self._submission.start(pool, self._kept, job_id, number, patience)
-        self._number, self._latest = number, Attempt(job_id, None, None, ())
+        self._number, self._latest = number, Attempt(job_id, None, None, None, ())
         try:
             # With other heads than before, it is not known in which of them the attempt runs.
             is_sure = len(heads) == 1 and heads == _heads(self._kept)
@@ -178,8 +180,9 @@ def still_running(record: JobRecord, attempt: Attempt, pool: Handle) -> str | No
     report = pool_status(pool.target).reservation
     if report is None:
         return None
-    if record.state == LOST and report.session is not None and report.session == attempt.session:
-        return f"pool {pool.name} does not report a new Ray session yet"
+    is_of_lost_head = (report.session, report.head) == (attempt.session, attempt.ray_head)
+    if record.state == LOST and report.session is not None and is_of_lost_head:
+        return f"pool {pool.name} does not report its new Ray head yet"
     if attempt.job_id in report.driver_jobs:
         return (
             f"a driver of job {attempt.job_id} is still connected to Ray, such as a process that the job left in the "
@@ -204,7 +207,8 @@ def _attempt(pool: Handle, job_id: str, head: str | None) -> Attempt:
     """Return what the next attempt must know of the one that was just submitted."""
     report = pool_status(pool.target).reservation
     hopeful = [group.name for group in groups_on(pool.cluster, pool.target) if _is_hopeful(group)]
-    return Attempt(job_id, head, report.session if report else None, tuple(hopeful))
+    session, ray_head = (report.session, report.head) if report else (None, None)
+    return Attempt(job_id, head, session, ray_head, tuple(hopeful))
 
 
 def _is_hopeful(group: Target) -> bool:

@@ -98,7 +98,8 @@ class RayApi:
                         raise piece
                     yield piece
             finally:
-                answer.shutdown()
+                with contextlib.suppress(ValueError):  # the connection has ended already
+                    answer.shutdown()
                 while reading.is_alive():
                     _next(pieces, _JOIN_SECONDS)
 

@@ -116,7 +116,7 @@ def ends(status, **more):
     return lambda world: world.running.update(status=status, **more)
 
 
-def loses_head(session="s2", comes_back=True):
+def loses_head(session="s2", comes_back=True, **report):
     """The head's container ends; the next one knows no job."""
 
     def lose(world):
@@ -124,7 +124,7 @@ def loses_head(session="s2", comes_back=True):
         world.lives += 1
         life = f"life-{world.lives}" if comes_back else None
         world.head["status"] = head(life=life)["status"]
-        world.pool["status"] = in_session(session)
+        world.pool["status"] = in_session(session, **report)
 
     return lose
 
@@ -203,6 +203,12 @@ def test_while_its_container_runs_a_job_is_not_lost_and_gets_no_other_attempt(mo
     assert world.submitted == [("train-1", "1")]
 
 
+def test_a_head_that_comes_back_with_its_session_begins_the_next_attempt_once_it_is_reported(monkeypatch):
+    world = World(monkeypatch, loses_head(session="s1", head="h2"), ends("SUCCEEDED"))
+    world.pool["status"] = in_session("s1", head="h1")
+    assert b"".join(world.submit().logs(follow=True)) == b"train-1\ntrain-2\n"
+
+
 def test_if_it_is_not_known_which_head_had_the_job_there_is_no_other_attempt(monkeypatch):
     world = World(monkeypatch, loses_head())
     world.after_submit = lambda: world.head.update(status=head(life="life-1b")["status"])
@@ -219,7 +225,7 @@ def test_if_it_is_not_known_which_head_had_the_job_there_is_no_other_attempt(mon
             in_session("s1", driverJobs=["train-1"]),
             "a driver of job train-1 is still connected to Ray, such as a process that the job left in the background",
         ),
-        (loses_head(session="s1"), None, "pool ppo does not report a new Ray session yet"),
+        (loses_head(session="s1"), None, "pool ppo does not report its new Ray head yet"),
     ],
 )
 def test_what_is_left_of_an_attempt_holds_up_the_next_one(monkeypatch, story, status, said):
