@@ -102,7 +102,7 @@ async def test_a_rank_that_ends_while_the_head_is_away_is_never_ready_again(read
     gcs.kill(rank)
     found = await ready.until(WORKER_GROUP, "p", "Ready", "False", "ProcessDied", seconds=20)
     assert of(found) == of(old)
-    assert [turn.after for turn in turns if turn.kind == "WorkerGroup"] == ["Unknown"]
+    assert "True" not in [turn.after for turn in turns if turn.kind == "WorkerGroup"]
 
 
 async def test_an_executor_that_hangs_is_reported_within_fifteen_seconds(ready):

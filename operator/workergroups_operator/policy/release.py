@@ -15,7 +15,7 @@ from workergroups_api.vocabulary import Component, ConditionType, OnDeadline
 from workergroups_api.worker_group import WorkerGroup
 from workergroups_common.backoff import Backoff
 from workergroups_operator.observed import Observed, is_running, node_group_of
-from workergroups_operator.policy.agent_liveness import AgentLiveness
+from workergroups_operator.policy.agent_liveness import AgentLiveness, AgentState
 from workergroups_operator.policy.queueing import is_cluster_suspended
 
 # Seconds without nodes; up to twice as long, so that pools that failed together do not try together.
@@ -74,7 +74,8 @@ def _has_all_nodes(pool: ResourcePool, observed: Observed) -> bool:
 
 def _may_have_ranks(pool: ResourcePool, observed: Observed, agent: AgentLiveness) -> bool:
     groups = [group for group in observed.groups if pool.name in (ref.name for ref in group.pools)]
-    return observed.head is not None and any(_may_run(group, observed, agent) for group in groups)
+    may_have = observed.head is not None or agent.state is AgentState.HEAD_AWAY
+    return may_have and any(_may_run(group, observed, agent) for group in groups)
 
 
 def _may_run(group: WorkerGroup, observed: Observed, agent: AgentLiveness) -> bool:

@@ -8,6 +8,7 @@ import pytest
 
 from tests.unit.operator.make import (
     CONNECTED,
+    HEAD,
     NODE_GROUP,
     NOW,
     SESSION,
@@ -58,6 +59,15 @@ def ranks(**report):
     return {**RAN, "ranks": {"session": SESSION, "incarnation": 2, **report}}
 
 
+# Its container starts again.
+HEAD_AWAY = {
+    "pods": (pod("head", containerStatuses=[]), *workers("p-0")),
+    "agent": AgentHeartbeat(SESSION, (HEAD, SESSION)),
+    "children": child("RayCluster", "actors", spec={}),
+}
+RESERVED = {"reservation": {"session": SESSION}}
+
+
 @pytest.mark.parametrize(
     ("pool_", "parts", "failures"),
     [
@@ -79,6 +89,7 @@ def ranks(**report):
         (late(), {"groups": (group(status=RAN),)}, None),
         (late(), {"groups": (group(status=ranks(created=4)),)}, None),
         (late(), {"groups": (group(status=ranks(created=4)),), "agent": AgentHeartbeat()}, None),
+        (late(**RESERVED), {"groups": (group(status=RAN),), **HEAD_AWAY}, None),
         # None do: of this head, of any head, or of a group elsewhere.
         (late(), {"groups": (group(status=ranks()),)}, 1),
         (late(), {"groups": (group(),)}, 1),
