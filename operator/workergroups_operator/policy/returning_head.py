@@ -4,12 +4,15 @@ The head's GCS keeps its state on a volume. One in the head's pod outlives the h
 pod. Ray can do this since 2.60.
 """
 
+import re
+
 from workergroups_api.vocabulary import Component
 from workergroups_operator.observed import Observed, is_running
 from workergroups_operator.policy.found_versions import found_versions
 from workergroups_operator.policy.queueing import is_suspended
 
 _SINCE = (2, 60)
+_NUMBERS = re.compile("[0-9]+")
 
 
 def head_may_return(observed: Observed) -> bool:
@@ -18,7 +21,7 @@ def head_may_return(observed: Observed) -> bool:
     if known is None or observed.ray_cluster is None or is_suspended(observed.ray_cluster):
         return False
     found = found_versions(heads)
-    if found is not None and tuple(int(part) for part in found.ray.split(".")[:2]) < _SINCE:
+    if found is not None and tuple(int(number) for number in _NUMBERS.findall(found.ray)[:2]) < _SINCE:
         return False
     pod, session = known[0].partition("/")[0], known[1]
     if session not in {pool.status.reservation.session for pool in observed.pools if pool.status.reservation}:

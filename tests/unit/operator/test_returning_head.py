@@ -36,6 +36,7 @@ CLAIM = {"gcsStorage": {"claimName": "heads"}}
     [
         ([head_pod()], None, (HEAD, SESSION), True),
         ([head_pod(ray="2.100.0")], None, (HEAD, SESSION), True),
+        ([head_pod(ray="2.60rc1")], None, (HEAD, SESSION), True),
         # Ray keeps no state on a disk there.
         ([head_pod(ray="2.59.1")], None, (HEAD, SESSION), False),
         ([head_pod(ray="2.59.1")], CLAIM, (HEAD, SESSION), False),
