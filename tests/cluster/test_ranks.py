@@ -8,6 +8,7 @@ import pytest
 
 from tests.cluster.drivers import JOB, drive, look
 from tests.cluster.kubectl import Refused, config_map, group, kubectl, pool, writes
+from tests.truth.faults import SIGNAL_GCS
 from tests.truth.watch import GROUPS, Watch
 
 
@@ -178,6 +179,24 @@ def test_an_observer_that_ends_is_restarted_and_finds_the_ranks(namespace):
     namespace.until(restarts, lambda counts: counts == {"observer": 1, "reporter": 0}, 60)
     namespace.until(lambda: namespace.available("actors-agent"), bool, 60)
     assert namespace.ready("workergroup", "trainer")["status"] == "True"
+
+
+GCS = "for p in /proc/[0-9]*; do [ $(cat $p/comm) = gcs_server ] && echo $p; done; true"
+
+
+def test_a_killed_gcs_starts_again_in_its_container_and_costs_no_rank(namespace):
+    head, before = namespace.head("actors"), look(namespace, "actors", "trainer", "critic")
+    killed = namespace.run("exec", head, "--", "sh", "-c", GCS)
+    namespace.run("exec", head, "--", "sh", "-c", SIGNAL_GCS.format("KILL"))
+
+    def gcs():
+        return namespace.run("exec", head, "--", "sh", "-c", GCS)
+
+    namespace.until(gcs, lambda found: found not in ("", killed), 30)
+    namespace.until_ready("workergroup", "trainer")
+    assert look(namespace, "actors", "trainer", "critic") == before
+    (pod,) = [each for each in namespace.get("pods") if each["metadata"]["name"] == head]
+    assert [each["restartCount"] for each in pod["status"]["containerStatuses"]] == [0]
 
 
 SYSTEM = ("-n", "workergroups-system")

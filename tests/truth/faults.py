@@ -15,7 +15,8 @@ from .stage import Answer, Stage
 from .watch import GROUPS, POOLS
 
 BOTH = (POOLS, GROUPS)
-_SIGNAL_GCS = 'for p in /proc/[0-9]*; do [ "$(cat $p/comm)" = gcs_server ] && kill -{} ${{p#/proc/}}; done; true'
+# For a shell in the head's container.
+SIGNAL_GCS = 'for p in /proc/[0-9]*; do [ "$(cat $p/comm)" = gcs_server ] && kill -{} ${{p#/proc/}}; done; true'
 
 Act = Callable[[Stage, Answer, ExitStack], None]
 
@@ -123,12 +124,12 @@ def _restart_operator(_stage: Stage, _answer: Answer, undo: ExitStack) -> None:
 
 
 def _stop_gcs(stage: Stage, _answer: Answer, undo: ExitStack) -> None:
-    undo.callback(stage.shell, Component.HEAD, _SIGNAL_GCS.format("CONT"))
-    stage.shell(Component.HEAD, _SIGNAL_GCS.format("STOP"))
+    undo.callback(stage.shell, Component.HEAD, SIGNAL_GCS.format("CONT"))
+    stage.shell(Component.HEAD, SIGNAL_GCS.format("STOP"))
 
 
 def _kill_gcs(stage: Stage, _answer: Answer, _undo: ExitStack) -> None:
-    stage.shell(Component.HEAD, _SIGNAL_GCS.format("KILL"))
+    stage.shell(Component.HEAD, SIGNAL_GCS.format("KILL"))
 
 
 def _kill_head_container(stage: Stage, _answer: Answer, _undo: ExitStack) -> None:

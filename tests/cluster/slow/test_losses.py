@@ -9,6 +9,7 @@ from tests.cluster.drivers import drive, look
 from tests.cluster.kubectl import Refused, group, kubectl, pool
 from tests.truth.claim import claim as claim_manifests
 from tests.truth.claim import directory_of_heads
+from tests.truth.faults import SIGNAL_GCS
 from tests.truth.judge import relapses
 from tests.truth.watch import GROUPS, POOLS, Watch
 from workergroups_agent.start_again import JOINED_SECONDS
@@ -49,9 +50,6 @@ def test_a_namespace_that_refuses_rays_pods_reports_it(namespace, clean):
     finally:
         kubectl("label", "namespace", namespace.name, f"{level}-")
     namespace.until_ready("resourcepool", "refused", 90)
-
-
-KILL_GCS = 'for p in /proc/[0-9]*; do [ "$(cat $p/comm)" = gcs_server ] && kill -9 ${p#/proc/}; done; true'
 
 
 @pytest.fixture(scope="module")
@@ -103,7 +101,7 @@ def test_a_gcs_that_is_killed_comes_back_in_its_container_with_all_ranks(namespa
     drive(namespace, "solo", "", "workergroups.attach('solo').execute_all_sync('add', 5)")
     before, head = rank_of(namespace, "solo"), namespace.head("solo")
     for _ in range(2):
-        namespace.run("exec", head, "--", "sh", "-c", KILL_GCS)
+        namespace.run("exec", head, "--", "sh", "-c", SIGNAL_GCS.format("KILL"))
         time.sleep(JOINED_SECONDS + 5)
         comes_back_with_its_rank(namespace, solo, "solo", before)
     (pod,) = [each for each in namespace.get("pods") if each["metadata"]["name"] == head]
