@@ -22,6 +22,7 @@ and ends what ranks leave behind: see `left_processes`.
 Ray has no options for this, so three functions of Ray are replaced: see `workergroups.ray_private.start`.
 """
 
+import hashlib
 import logging
 import os
 import re
@@ -45,7 +46,6 @@ from workergroups_agent.gcs_storage import OPTION, GcsStorage
 from workergroups_agent.listening import wait_for_gcs
 from workergroups_agent.next_head import wait_for_next_head
 from workergroups_api.heads import HEAD_AWAY_SECONDS
-from workergroups_api.launch import digest
 from workergroups_api.vocabulary import Variable
 
 _WHEN_IDLE = str(Path(__file__).parent / "when_idle.py")
@@ -225,7 +225,8 @@ def storage_of_head(environ: Mapping[str, str], arguments: Sequence[str]) -> Gcs
     directory = environ.get(Variable.GCS_STORAGE)
     if not directory or not ray_private.KEEPS_GCS_STATE or any(each.startswith(OPTION) for each in arguments):
         return None
-    return GcsStorage(Path(directory), digest([ray_private.VERSION, environ.get("RAY_AUTH_TOKEN")]))
+    owner = f"{ray_private.VERSION} {environ.get('RAY_AUTH_TOKEN')}"
+    return GcsStorage(Path(directory), hashlib.sha256(owner.encode()).hexdigest())
 
 
 def prepare(storage: GcsStorage) -> None:
