@@ -10,12 +10,15 @@ from __future__ import annotations
 import fcntl
 import json
 import shutil
+import time
 from pathlib import Path
 
 from workergroups_agent.files import write_file
 
 MAX_STARTS = 3
 """As often, heads try to start with the same state. One that is killed meanwhile has tried, too."""
+LEAVING_SECONDS = 30.0
+POLL_SECONDS = 0.1
 OPTION = "--system-config"
 
 
@@ -38,7 +41,7 @@ class GcsStorage:
         Raises:
             OSError: The volume cannot be used, or another head uses it.
         """
-        self._refuse_another_head()
+        self._wait_for_another_head()
         starts = self._starts()
         if self._state.exists() and starts in (None, MAX_STARTS):
             why = (
@@ -65,16 +68,28 @@ class GcsStorage:
     def _note(self, starts: int) -> None:
         write_file(self._notes, json.dumps({"owner": self._owner, "starts": starts}).encode())
 
-    def _refuse_another_head(self) -> None:
-        """Raise an error if a GCS runs with the state, such as that of a head whose node is cut off."""
+    def _wait_for_another_head(self) -> None:
+        """Wait until no GCS runs with the state: a pod that is deleted ends some seconds after the next one starts.
+
+        Raises:
+            OSError: Another one does not end, such as that of a head whose node is cut off.
+        """
+        deadline = time.monotonic() + LEAVING_SECONDS
+        while self._is_locked():
+            if time.monotonic() > deadline:
+                raise OSError("another head uses it, which must end first")
+            time.sleep(POLL_SECONDS)
+
+    def _is_locked(self) -> bool:
         for lock in self._state.glob("*/LOCK"):
             with lock.open("r+") as file:
                 try:
                     fcntl.lockf(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
                 except (BlockingIOError, PermissionError):
-                    raise OSError("another head uses it, which must end first") from None
+                    return True
                 except OSError:
-                    return  # This file system has no locks.
+                    return False  # This file system has no locks.
+        return False
 
     def _starts(self) -> int | None:
         """Return how many heads have tried to start with the state; None if it is not known to be this owner's."""

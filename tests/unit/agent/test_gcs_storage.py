@@ -6,6 +6,7 @@ import sys
 
 import pytest
 
+from workergroups_agent import gcs_storage
 from workergroups_agent.gcs_storage import MAX_STARTS, GcsStorage
 from workergroups_agent.ray_start import storage_of_head
 
@@ -59,7 +60,8 @@ def test_a_state_of_which_nobody_knows_is_dropped(directory, notes):
     assert not started(directory)[1]
 
 
-def test_what_another_head_uses_is_not_dropped(directory):
+def test_what_another_head_uses_is_not_dropped(directory, monkeypatch):
+    monkeypatch.setattr(gcs_storage, "LEAVING_SECONDS", 0.3)
     storage, _ = started(directory)
     storage.keep()
     lock = directory / "state" / "tables" / "LOCK"
