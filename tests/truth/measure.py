@@ -17,7 +17,7 @@ from .watch import GROUPS, POOLS, Seen
 PATIENCE_SECONDS = 20
 # For how long to watch a fault after it was noticed: Ready must not become True meanwhile.
 HELD_SECONDS = 4
-UNKNOWN_SECONDS = 60
+UNKNOWN_SECONDS = 120
 
 
 def measure(stage: Stage, fault: Fault | NoFault) -> Verdict:

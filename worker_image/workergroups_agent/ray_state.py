@@ -80,3 +80,5 @@ class RayState:
     # The id of the head's Ray node, and whether an earlier head began the session.
     head: str | None = None
     is_continued: bool = False
+    # When the head started, by its clock, if the earlier one had another address.
+    moved_at: float | None = None

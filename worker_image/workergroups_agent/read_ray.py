@@ -76,7 +76,8 @@ class RayReader:
             raise SessionEnded("the GCS does not know this process's Ray node, or counts it as dead")
         ranks = self._ranks.read(launching)
         heads = _heads(table)
-        drivers = self._drivers.read(heads[:-1])
+        drivers = self._drivers.read([each.id for each in heads[:-1]])
+        has_moved = len(heads) > 1 and heads[-1].address != heads[-2].address
         return RayState(
             session=self._gcs.session,
             nodes=nodes,
@@ -84,8 +85,9 @@ class RayReader:
             ranks=ranks,
             pods={record.id: _pod_of(record) for record in table},
             pauses=self._pauses({rank.actor_id for rank in ranks}),
-            head=heads[-1] if heads else None,
+            head=heads[-1].id if heads else None,
             is_continued=len(heads) > 1,
+            moved_at=heads[-1].started if has_moved else None,
             drivers=drivers.connected,
             last_driver_end=drivers.last_end,
             preflights=self._preflights.read(checked),
@@ -201,9 +203,9 @@ def _pod_of(record: records.NodeRecord) -> str:
     return plain(record.pod, MAX_POD_NAME)
 
 
-def _heads(table: Iterable[records.NodeRecord]) -> list[str]:
-    """Return the ids of the head's nodes, the present one last: it may continue the session of an earlier one."""
-    return [node_id for _, node_id in sorted((record.started, record.id) for record in table if record.is_head)]
+def _heads(table: Iterable[records.NodeRecord]) -> list[records.NodeRecord]:
+    """Return the head's nodes, the present one last: it may continue the session of an earlier one."""
+    return sorted((record for record in table if record.is_head), key=lambda record: (record.started, record.id))
 
 
 def _placement(raw: bytes) -> PlacementState | None:

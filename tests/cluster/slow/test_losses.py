@@ -160,7 +160,7 @@ def test_with_a_claim_a_head_that_is_deleted_comes_back_with_all_ranks(namespace
         assert watch.wait(lambda: watch.latest(GROUPS, "kept").status == "True", 10)
         namespace.run("delete", "pod", namespace.head("kept"), "--grace-period=0", "--force")
         assert watch.wait(lambda: watch.latest(GROUPS, "kept").reason == "HeadAway", 10)
-        comes_back_with_its_rank(namespace, watch, "kept", before)
+        comes_back_with_its_rank(namespace, watch, "kept", before, seconds=120)
 
 
 def worker_of_solo(namespace) -> tuple[str, int]:

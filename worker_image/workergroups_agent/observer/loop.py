@@ -33,6 +33,9 @@ POLL_SECONDS = 0.05
 LOST_SECONDS = 10.0
 # For so long after a head has returned, its GCS may count ranks as alive that died while it was away.
 SETTLE_SECONDS = 3.0
+# If the head has another address, raylets cannot tell it of deaths before gRPC has looked up the name again: it does so
+# once in 30 s, and 45 s were seen.
+MOVED_SECONDS = 45.0
 
 
 _Seen = tuple[
@@ -96,7 +99,7 @@ class Observer:
         checked = plan.checked_pools if plan else ()
         state = self._told_ends.explained(self._reader.look(launching=heard.is_launching, checked=checked))
         state = self._memory_kills.explained(state)
-        if state.is_continued and time.monotonic() - self._connected < SETTLE_SECONDS:
+        if state.is_continued and not self._is_settled(state.moved_at):
             return True
         self._keeper.look(state)
         if plan is None:
@@ -111,6 +114,13 @@ class Observer:
         self._tell(report(*seen) if changed else self._reports)
         self._seen = seen
         return changed or heard.is_launching
+
+    def _is_settled(self, moved_at: float | None) -> bool:
+        """Return whether the GCS of a head that has returned knows what ended meanwhile."""
+        connected = time.monotonic() - self._connected
+        if moved_at is None or connected >= MOVED_SECONDS:
+            return connected >= SETTLE_SECONDS
+        return connected >= SETTLE_SECONDS and time.time() >= moved_at + MOVED_SECONDS
 
     def _tell(self, reports: Reports) -> None:
         """Write the reports if they have changed, and then the heartbeat that vouches for them."""
