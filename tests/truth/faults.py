@@ -133,15 +133,18 @@ def _kill_gcs(stage: Stage, _answer: Answer, _undo: ExitStack) -> None:
 
 
 def _kill_head_container(stage: Stage, _answer: Answer, _undo: ExitStack) -> None:
-    statuses = stage.pod_manifest(Component.HEAD)["status"]["containerStatuses"]
-    machine.kill_container(*(each["containerID"] for each in statuses if each["name"] == Container.HEAD))
+    machine.kill_container(_container_id(stage, Component.HEAD, Container.HEAD))
+
+
+def _container_id(stage: Stage, component: Component, container: Container) -> str:
+    statuses = stage.pod_manifest(component)["status"]["containerStatuses"]
+    (container_id,) = [each["containerID"] for each in statuses if each["name"] == container]
+    return str(container_id)
 
 
 def _stop(component: Component, container: Container, program: str) -> Act:
     def act(stage: Stage, _answer: Answer, undo: ExitStack) -> None:
-        statuses = stage.pod_manifest(component)["status"]["containerStatuses"]
-        (container_id,) = [each["containerID"] for each in statuses if each["name"] == container]
-        machine.stop_in_container(container_id, program, undo)
+        machine.stop_in_container(_container_id(stage, component, container), program, undo)
 
     return act
 

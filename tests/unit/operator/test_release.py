@@ -137,7 +137,7 @@ def test_what_a_released_pool_has_and_says():
     gone = replace(seen, pods=(), children={})
     suspended = find(statuses(gone).updates[0].after.conditions, "Suspended")
     assert (suspended.status, suspended.reason) == ("True", "Released")
-    # Its groups still wait for it, and have a deadline of their own.
+    # Its groups still wait for it, and have their own deadline.
     of_group = {each.type: each for each in updates[1].after.conditions}
     assert (of_group["Ready"].reason, of_group["Progressing"].status) == ("PoolNotReady", "True")
 

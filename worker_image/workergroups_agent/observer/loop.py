@@ -117,10 +117,8 @@ class Observer:
 
     def _is_settled(self, moved_at: float | None) -> bool:
         """Return whether the GCS of a head that has returned knows what ended meanwhile."""
-        connected = time.monotonic() - self._connected
-        if moved_at is None or connected >= MOVED_SECONDS:
-            return connected >= SETTLE_SECONDS
-        return connected >= SETTLE_SECONDS and time.time() >= moved_at + MOVED_SECONDS
+        is_found = moved_at is None or time.time() >= moved_at + MOVED_SECONDS
+        return time.monotonic() - self._connected >= (SETTLE_SECONDS if is_found else MOVED_SECONDS)
 
     def _tell(self, reports: Reports) -> None:
         """Write the reports if they have changed, and then the heartbeat that vouches for them."""
