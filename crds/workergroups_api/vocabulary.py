@@ -430,6 +430,8 @@ class Variable(Word):
     # Of a rank: the UID of its group, whose next ranks may be forks of a process that has imported the same modules;
     # then the directory of that process.
     WARM = "WORKERGROUPS_WARM"
+    # The file by which a node's processes learn that the node is about to go.
+    NOTICE = "WORKERGROUPS_NOTICE"
     # Of a process that stands in for one that cannot start: why that is so.
     START_FAILED = "WORKERGROUPS_START_FAILED"
 

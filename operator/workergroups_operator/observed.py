@@ -65,6 +65,10 @@ class AgentHeartbeat:
     doubts: Mapping[str, str] = field(default_factory=dict)
 
 
+# So long after a pod's grace period, its node reports that it has ended.
+_KILL_SECONDS = 5.0
+
+
 @dataclass(frozen=True)
 class Queueing:
     """What Kueue shows of the RayCluster."""
@@ -204,8 +208,20 @@ class Observed:
 
     @property
     def head(self) -> str | None:
-        """The container that runs Ray's head now, and which start of it; None while none runs."""
-        return next(running_heads(self.pods_of(Component.HEAD)), None)
+        """The container that runs Ray's head now, and which start of it; None while none runs.
+
+        None also while the head before it still runs: the agent may be connected to that one.
+        """
+        return None if self.leaving_head_seconds else next(running_heads(self.pods_of(Component.HEAD)), None)
+
+    @property
+    def leaving_head_seconds(self) -> float:
+        """For how long a head that is being deleted may still run; 0 if it does not run, or its node is lost."""
+        old = self.leaving_head
+        if old is None or not any(running_heads([old])):
+            return 0.0
+        ends = datetime.fromisoformat(old["metadata"]["deletionTimestamp"])
+        return max((ends - self.at).total_seconds() + _KILL_SECONDS, 0.0)
 
 
 def unreadable(kind: Kind, subject: ResourcePool | WorkerGroup, why: Explanation) -> UnreadableObject:

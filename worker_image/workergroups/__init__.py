@@ -31,6 +31,7 @@ if TYPE_CHECKING:
         WeightsError,
     )
     from .job_variables import attempt
+    from .node.notice import Notice
     from .protocol import DataProto, DataProtoConfig, DataProtoFuture
     from .single_controller.base import ResourcePool, Worker
     from .single_controller.base.decorator import Dispatch, Execute, collect_all_to_all, register
@@ -63,6 +64,7 @@ __all__ = [
     "IncarnationReplacedError",
     "LateCallError",
     "NotAttachedError",
+    "Notice",
     "Passport",
     "PlacementImpossibleError",
     "PlacementTimeoutError",
@@ -111,6 +113,7 @@ _HOME = {
     "IncarnationReplacedError": ".errors",
     "LateCallError": ".errors",
     "NotAttachedError": ".errors",
+    "Notice": ".node.notice",
     "Passport": ".weights",
     "PlacementImpossibleError": ".errors",
     "PlacementTimeoutError": ".errors",

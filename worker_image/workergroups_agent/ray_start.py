@@ -37,7 +37,7 @@ from pathlib import Path
 from subprocess import Popen
 from typing import Any, NamedTuple
 
-from workergroups.node import memory_kills
+from workergroups.node import memory_kills, notice
 from workergroups.ray_private import start as ray_private
 from workergroups.worker_process import default_worker, setup_worker
 from workergroups_agent import head_directories, left_processes
@@ -172,18 +172,34 @@ def our_get_node(
 
 
 def tell_memory_kills(gcs_address: str, groups: Path = memory_kills.GROUPS) -> None:
-    """Write into the GCS, under this pod's name, when the kernel ended processes for lack of memory; do so for ever."""
-    pod = os.environ.get("RAY_CLOUD_INSTANCE_ID") or socket.gethostname()  # as the GCS knows the node
+    """Tell the GCS when the kernel ended processes for lack of memory; do so for ever."""
 
     def tell(times: Sequence[float]) -> None:
         print(f"the kernel has ended a process of this container for lack of memory: {times}", flush=True)
-        record, namespace = memory_kills.to_record(times), memory_kills.KV_NAMESPACE.encode()
-        try:
-            ray_private.put(ray_private.connect(gcs_address), namespace, pod.encode(), record, overwrite=True)
-        except Exception as error:
-            print(f"the GCS does not learn of it: {type(error).__name__}", flush=True)
+        tell_gcs(gcs_address, memory_kills.KV_NAMESPACE, memory_kills.to_record(times))
 
     memory_kills.watch(tell, groups)
+
+
+def tell_notice(gcs_address: str) -> None:
+    """Tell the GCS when this node is about to go."""
+
+    def tell(given: notice.Notice) -> None:
+        print(f"this node ends within {given.seconds:.0f} s: {given.reason}", flush=True)
+        tell_gcs(gcs_address, notice.KV_NAMESPACE, notice.to_record(given))
+
+    if notice.is_expected():
+        notice.watch(tell)
+
+
+def tell_gcs(gcs_address: str, namespace: str, record: bytes) -> None:
+    """Write a record of this node into the GCS, under the name of its pod."""
+    pod = os.environ.get("RAY_CLOUD_INSTANCE_ID") or socket.gethostname()  # as the GCS knows the node
+    try:
+        gcs = ray_private.connect(gcs_address)
+        ray_private.put(gcs, namespace.encode(), pod.encode(), record, overwrite=True)
+    except Exception as error:
+        print(f"the GCS does not learn of it: {type(error).__name__}", flush=True)
 
 
 def leave_lost_head(gcs_address: str, raylets: Sequence[Popen[bytes]], has_joined: threading.Event) -> None:
@@ -289,6 +305,7 @@ def main(gcs: str | None, joined: Callable[[], None]) -> None:
         wait_for_gcs(gcs)
         print(f"the GCS listens at {gcs}", flush=True)
         threading.Thread(target=tell_memory_kills, args=[gcs], name="memory kills", daemon=True).start()
+        threading.Thread(target=tell_notice, args=[gcs], name="notice", daemon=True).start()
         threading.Thread(target=left_processes.watch, name="left processes", daemon=True).start()
         leave = partial(leave_lost_head, gcs, raylets, has_joined)
         threading.Thread(target=leave, name="next head", daemon=True).start()

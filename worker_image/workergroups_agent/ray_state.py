@@ -80,5 +80,5 @@ class RayState:
     # The id of the head's Ray node, and whether an earlier head began the session.
     head: str | None = None
     is_continued: bool = False
-    # When the head started, by its clock, if the earlier one had another address.
+    # When the head started, by its clock, if nodes must look up its name to find it, since it has another address.
     moved_at: float | None = None

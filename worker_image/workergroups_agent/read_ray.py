@@ -5,8 +5,9 @@ parsed if possible. A record that cannot be parsed is not ours.
 """
 
 import hashlib
+import socket
 import time
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Sequence
 from typing import Generic, NamedTuple, TypeVar
 
 from workergroups.announcements import runs
@@ -55,6 +56,8 @@ class RayReader:
         self._weights = WeightsReader(gcs)
         # How far ranks were with the method that their group runs, by actor id.
         self._runs: dict[str, runs.RunRecord] = {}
+        # Whether nodes find the present head by a name, by the head's id.
+        self._named: dict[str, bool] = {}
 
     def look(self, *, launching: bool = False, checked: Collection[str] = ()) -> RayState:
         """Ask the GCS a few questions; return what the cluster holds.
@@ -77,7 +80,7 @@ class RayReader:
         ranks = self._ranks.read(launching)
         heads = _heads(table)
         drivers = self._drivers.read([each.id for each in heads[:-1]])
-        has_moved = len(heads) > 1 and heads[-1].address != heads[-2].address
+        has_moved = len(heads) > 1 and heads[-1].address != heads[-2].address and self._is_named(heads)
         return RayState(
             session=self._gcs.session,
             nodes=nodes,
@@ -94,6 +97,12 @@ class RayReader:
             runs=self._read_runs({rank.actor_id for rank in ranks}),
             weights=self._weights.read({rank.actor_id for rank in ranks}),
         )
+
+    def _is_named(self, heads: Sequence[records.NodeRecord]) -> bool:
+        """Return whether nodes find the head by a name that stands for its own address, instead of one that stays."""
+        if heads[-1].id not in self._named:
+            self._named = {heads[-1].id: is_named(self._gcs.address, {each.address for each in heads})}
+        return self._named[heads[-1].id]
 
     def _pauses(self, actor_ids: set[str]) -> dict[str, Pause]:
         paused = actor_ids.intersection(self._gcs.keys(announced.KV_NAMESPACE))
@@ -206,6 +215,15 @@ def _pod_of(record: records.NodeRecord) -> str:
 def _heads(table: Iterable[records.NodeRecord]) -> list[records.NodeRecord]:
     """Return the head's nodes, the present one last: it may continue the session of an earlier one."""
     return sorted((record for record in table if record.is_head), key=lambda record: (record.started, record.id))
+
+
+def is_named(gcs_address: str, addresses: Collection[str]) -> bool:
+    """Return whether the GCS's name stands for one of these heads' own addresses; True if nobody knows the name."""
+    try:
+        found = socket.getaddrinfo(gcs_address.rpartition(":")[0], None)
+    except OSError:
+        return True
+    return any(where[0] in addresses for *_, where in found)
 
 
 def _placement(raw: bytes) -> PlacementState | None:

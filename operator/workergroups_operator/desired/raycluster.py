@@ -32,6 +32,9 @@ _AT_LEAST = "2.52.0"
 # How many foreign pods the RayCluster tells KubeRay to delete at once, so that they cannot make it large.
 MAX_COPIES = 16
 NO_ROLLS: Mapping[str, Roll] = {}
+# The head keeps its address when its pod moves. KubeRay's default has none of its own, and gRPC, with which nodes find
+# the head again, looks a name up once in 30 s.
+_HEAD_SERVICE: Manifest = {"spec": {"type": "ClusterIP", "publishNotReadyAddresses": True}}
 # The API server has not said whether it accepts a pod.
 _UNKNOWN = (Reason.ADMISSION_PENDING, Reason.APPLY_FAILED)
 
@@ -86,7 +89,7 @@ def ray_cluster(
             "rayVersion": _AT_LEAST,
             # Without an explicit mode, KubeRay would create a Secret and leave the pods open.
             "authOptions": {"mode": "token", "secretName": token_secret_name(key.name)},
-            "headGroupSpec": {**head_start(templates.head), "template": templates.head},
+            "headGroupSpec": {**head_start(templates.head), "headService": _HEAD_SERVICE, "template": templates.head},
             "workerGroupSpecs": [*groups, *retiring],
         },
     }

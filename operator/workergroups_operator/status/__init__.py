@@ -216,6 +216,7 @@ def _waits(inputs: StatusInputs, updates: Sequence[StatusUpdate], timings: Timin
     """Yield after how many seconds to look again, for each reason to do so."""
     decisions, now = inputs.decisions, inputs.now
     yield inputs.observed.agent.look_again_seconds
+    yield inputs.observed.leaving_head_seconds or float("inf")
     for retries in (decisions.restart.retries, *(each.retries for each in decisions.groups.incarnations.values())):
         if retries.next is not None:
             yield max(0.0, (retries.next - now).total_seconds())

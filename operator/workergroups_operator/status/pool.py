@@ -203,6 +203,11 @@ def _head_missing(inputs: StatusInputs) -> Explanation | None:
     heads = observed.pods_of(Component.HEAD)
     if (runs := setting_up(heads)) is not None:
         return Explanation(runs.reason, f"head: {runs.message}")
+    if (old := observed.leaving_head) is not None:
+        name = old["metadata"]["name"]
+        return Explanation(
+            Reason.HEAD_STARTING, f"waiting until the head's old pod, {name}, which is being deleted, is gone"
+        )
     if heads:
         return Explanation(Reason.HEAD_STARTING, "waiting for the Ray head's pod to run")
     refused = inputs.decisions.refused_pods.get(Component.HEAD)
@@ -239,11 +244,6 @@ def _head_not_made(observed: Observed) -> Explanation:
             Reason.HEAD_STARTING,
             f"KubeRay takes pod {mistaken[0]} for the head because of its labels, but it belongs to no RayCluster "
             f"{observed.key.name}: delete the pod, or remove its label ray.io/cluster",
-        )
-    if (old := observed.leaving_head) is not None:
-        name = old["metadata"]["name"]
-        return Explanation(
-            Reason.HEAD_STARTING, f"waiting until the head's old pod, {name}, which is being deleted, is gone"
         )
     complaint = f"; KubeRay: {observed.complaint}" if observed.complaint else ""
     return Explanation(Reason.HEAD_STARTING, f"waiting for KubeRay to create the head{complaint}")

@@ -15,6 +15,7 @@ from workergroups_api.resource_pool import PRODUCT_LABELS, ResourcePool
 from workergroups_api.vocabulary import Component, Container, TopologyMode, Variable
 from workergroups_operator.membership import ClusterKey
 from workergroups_operator.policy.images import Images, image_of
+from workergroups_operator.templates import notice
 from workergroups_operator.templates.executor import with_executor
 from workergroups_operator.templates.library import BASH_ENV, RESTRICTED, with_library
 from workergroups_operator.templates.placement import placement
@@ -135,6 +136,7 @@ def worker_template(
             pool,
             *_variables(_accelerator_variables(pool)),
             {"name": Variable.GROUP_ENV_DIRECTORY, "value": _GROUP_ENV_DIRECTORY},
+            {"name": Variable.NOTICE, "value": notice.FILE},
             BASH_ENV,
             *_variables(_RETRY_SOON),
         ),
@@ -150,7 +152,7 @@ def worker_template(
         "spec": {
             **named_pull_secrets(pool),
             **NOTHING_UNASKED,
-            "terminationGracePeriodSeconds": TERMINATION_SECONDS,
+            "terminationGracePeriodSeconds": notice.SECONDS + TERMINATION_SECONDS,
             "nodeSelector": _node_selector(pool),
             "tolerations": tolerations(pool),
             **given("priorityClassName", pool.spec.priority_class_name),
@@ -160,6 +162,8 @@ def worker_template(
         },
     }
     merged = _with_users(template, pool.spec.pod_template, Container.WORKER, images, pool.spec.node_setup)
+    if isinstance(merged["spec"], dict):
+        merged["spec"] = notice.with_notice(merged["spec"], Container.WORKER, TERMINATION_SECONDS)
     encrypted = _with_tls(merged, Container.WORKER, key, images) if tls else merged
     return stamped_nodes(encrypted, pool, image_of(pool, images))
 

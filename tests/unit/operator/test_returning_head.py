@@ -1,9 +1,12 @@
 """When a head that is gone may come back with its nodes and ranks, and what is said meanwhile."""
 
+from datetime import timedelta
+
 import pytest
 
 from tests.unit.operator.make import (
     HEAD,
+    NOW,
     SESSION,
     child,
     group,
@@ -63,6 +66,24 @@ def test_a_head_may_return_if_its_state_outlives_it(heads, head, known, expected
     earlier = parts | {"pools": (pool(**spec),)}  # the session was of another cluster of this name
     assert not head_may_return(observed(**earlier, children=CLUSTER))
     assert not head_may_return(observed(**parts, children=child("RayCluster", "actors", spec={"suspend": True})))
+
+
+def test_a_head_does_not_run_while_the_one_before_it_still_does():
+    """The agent may be connected to that one, and its heartbeats say nothing of the next."""
+    old, new = head_pod("old"), head_pod("new")
+    for each in (old, new):
+        each["status"]["containerStatuses"] = pod("head")["status"]["containerStatuses"]
+
+    def head(seconds_until_the_end, **more):
+        ends = NOW + timedelta(seconds=seconds_until_the_end)
+        leaving = {"metadata": old["metadata"] | {"deletionTimestamp": ends.isoformat()}}
+        seen = observed(pods=(old | leaving | more, new))
+        return seen.head, seen.leaving_head_seconds
+
+    assert head(3.0) == (None, 8.0)
+    assert head(-4.0) == (None, 1.0)
+    assert head(-5.0) == ("uid-new/life-1", 0.0)  # its node is lost
+    assert head(3.0, status=head_pod()["status"]) == ("uid-new/life-1", 0.0)  # its container has ended
 
 
 BACK_OFF = {"waiting": {"reason": "CrashLoopBackOff", "message": "back-off 10s restarting failed container"}}

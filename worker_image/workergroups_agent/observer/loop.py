@@ -17,6 +17,7 @@ from workergroups_agent.observer.keep_previous_logs import PreviousLogKeeper
 from workergroups_agent.observer.memory_kills import MemoryKills
 from workergroups_agent.observer.printed_lines import Listener, Tails
 from workergroups_agent.observer.report import report
+from workergroups_agent.observer.returned_head import ReturnedHead
 from workergroups_agent.observer.told_ends import ToldEnds
 from workergroups_agent.patience import Patience
 from workergroups_agent.ray_state import RayState
@@ -31,12 +32,6 @@ REST_SECONDS = 0.25
 POLL_SECONDS = 0.05
 # A GCS that does not answer for this long may be gone for good: the observer then looks for another one.
 LOST_SECONDS = 10.0
-# For so long after a head has returned, its GCS may count ranks as alive that died while it was away.
-SETTLE_SECONDS = 3.0
-# If the head has another address, raylets cannot tell it of deaths before gRPC has looked up the name again: it does so
-# once in 30 s, and 45 s were seen.
-MOVED_SECONDS = 45.0
-
 
 _Seen = tuple[
     ClusterPlan,
@@ -54,7 +49,6 @@ class Observer:
 
     def __init__(self, gcs: Gcs, exchange: Exchange) -> None:
         self.session = gcs.session
-        self._connected = time.monotonic()
         self._exchange = exchange
         self._orders = Forwarder(gcs, exchange)
         self._executor = AccountReader(gcs)
@@ -65,6 +59,7 @@ class Observer:
         tails = Tails()
         self._keeper = PreviousLogKeeper(exchange.previous_logs, tails)
         self._listener = Listener(gcs.address, tails, self._keeper.lose_head)
+        self._returned = ReturnedHead()
         self._reports = Reports()
         self._written: Reports | None = None
         # The input of the latest reports: the same input needs no new ones.
@@ -99,7 +94,7 @@ class Observer:
         checked = plan.checked_pools if plan else ()
         state = self._told_ends.explained(self._reader.look(launching=heard.is_launching, checked=checked))
         state = self._memory_kills.explained(state)
-        if state.is_continued and not self._is_settled(state.moved_at):
+        if not self._returned.knows_its_ranks(state):
             return True
         self._keeper.look(state)
         if plan is None:
@@ -114,11 +109,6 @@ class Observer:
         self._tell(report(*seen) if changed else self._reports)
         self._seen = seen
         return changed or heard.is_launching
-
-    def _is_settled(self, moved_at: float | None) -> bool:
-        """Return whether the GCS of a head that has returned knows what ended meanwhile."""
-        is_found = moved_at is None or time.time() >= moved_at + MOVED_SECONDS
-        return time.monotonic() - self._connected >= (SETTLE_SECONDS if is_found else MOVED_SECONDS)
 
     def _tell(self, reports: Reports) -> None:
         """Write the reports if they have changed, and then the heartbeat that vouches for them."""

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 from workergroups.errors import InvalidValueError
+from workergroups.node.notice import Notice, current
 
 from .call_forms import first_by_name
 from .decorator import Dispatch, Execute, register
@@ -53,6 +54,21 @@ class Worker:
     def world_size(self) -> int:
         """The number of ranks in the group."""
         return self._world_size
+
+    @property
+    def notice(self) -> Notice | None:
+        """The notice that this rank's node is about to go; ``None`` if there is none. Calls see it at once."""
+        return current()
+
+    def on_notice(self, notice: Notice) -> None:
+        """Prepare for the end of this rank's node; override this, such as to save what the rank alone has.
+
+        It is called once, between the calls of drivers. The node waits for the ranks that override it until they have
+        returned, and for no longer than the notice says; what it raises is in the rank's log.
+
+        Args:
+            notice: Why and when the rank ends.
+        """
 
     def get_master_addr_port(self) -> tuple[str, str]:
         """Return the address and port where the group's ranks meet, from ``MASTER_ADDR`` and ``MASTER_PORT``."""

@@ -14,8 +14,10 @@ import ray
 from ray.actor import ActorHandle
 from ray.exceptions import GetTimeoutError
 
+from workergroups.announcements import notices
 from workergroups.deaths.rank_death import CALL_ERRORS, error_of_call
 from workergroups.errors import GroupClosedError, NotAttachedError
+from workergroups.node.notice import Notice
 from workergroups.single_controller.base import WorkerGroup
 from workergroups.single_controller.base.call_forms import first_by_name
 from workergroups.single_controller.base.decorator import RegisteredMethod, bound_methods
@@ -111,6 +113,14 @@ class RankGroup(Closing, WorkerGroup):
     def master_port(self) -> str:
         """The port at which the ranks meet; waits until rank 0's process is up."""
         return self._ranks.master[1]
+
+    @property
+    def notice(self) -> Notice | None:
+        """The notice of the first of the ranks' nodes that is about to go; ``None`` while no node has given any.
+
+        Reading it asks Ray's control service (the GCS), and none of the ranks.
+        """
+        return notices.first_of(self._ranks.actor_ids)
 
     @first_by_name("method_name")
     def execute_all_sync(self, method_name: str, /, *args: Any, **kwargs: Any) -> list[Any]:
