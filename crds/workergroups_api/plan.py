@@ -60,6 +60,8 @@ class PlannedPool(ApiModel):
     max_colocate_count: int
     # If not, the agent only watches the nodes: programs create their own placement groups.
     reserves: bool = True
+    # Whether its pods are being deleted, since the pool is suspended.
+    gives_back: bool = False
     # Pod -> its domain of the pool's topology, "" if it is in none. Nodes of other pods wait for the next plan. None if
     # the topology does not matter, or is unknown: then the nodes are numbered by their pods' names.
     domains: dict[str, str] | None = None

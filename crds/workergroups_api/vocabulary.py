@@ -189,6 +189,7 @@ class Reason(Word):
     TLS_CONFLICT = "TLSConflict"
     NODES_STARTING = "NodesStarting"
     PODS_CHANGED = "PodsChanged"
+    NODE_LEAVING = "NodeLeaving"
     ROLLING = "Rolling"
     NODES_JOINED = "NodesJoined"
     # Of BundlesReserved.

@@ -6,6 +6,7 @@ Ray cluster without reserved bundles, and on a laptop, verl works as before. Dif
 - where its pools take their bundles from, and in which order;
 - what its check of resources counts;
 - that the storage of its batches skips nodes that are too small for it, such as the head;
+- that its trainers save a checkpoint when a node of theirs is about to go;
 - that a pool of this library's in verl's classes is split and merged, and places ranks, as in ours.
 """
 
@@ -25,6 +26,7 @@ from workergroups.attaching.pools import what_is_missing
 from workergroups.errors import InvalidTypeError, PlacementImpossibleError, PoolNotFoundError
 from workergroups.for_verl import claims
 from workergroups.for_verl.choice import BundleKey, OfferedNode, Share, choose, shortage
+from workergroups.for_verl.notices import save_on_notice
 from workergroups.for_verl.offers import offered, use_of
 from workergroups.for_verl.storage_units import on_nodes_with_room
 from workergroups.processes import stack_dump
@@ -92,6 +94,7 @@ def _counting_reserved(original: Any) -> Any:
     @wraps(original)
     def _check_resource_available(manager: Any) -> None:
         _refuse_another_jobs_queue()
+        save_on_notice()
         nodes, wanted, specs = _offered(), _wanted(manager.max_colocate_count), manager.resource_pool_spec
         if not nodes:
             original(manager)

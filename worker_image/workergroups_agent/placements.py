@@ -68,6 +68,15 @@ def leaving_placements(plan: ClusterPlan, state: RayState) -> list[PlacementName
     ]
 
 
+def ending_nodes(plan: ClusterPlan, state: RayState) -> set[str]:
+    """Return the ids of the live nodes whose pods are about to be deleted, since their pool has none any more.
+
+    What is on them ends with them, as Kubernetes tells the ranks there before it ends a pod.
+    """
+    kept = {pool.node_group for pool in plan.pools if not pool.gives_back}
+    return {node.id for node in state.nodes.values() if node.node_group is not None and node.node_group not in kept}
+
+
 def rank_placements(group: PlannedGroup, plan: ClusterPlan, state: RayState) -> tuple[RankPlacement, ...] | None:
     """Return where the group's ranks run, in rank order; None while a bundle is not reserved."""
     created = {placement.name for placement in state.placements if placement.state == "CREATED"}

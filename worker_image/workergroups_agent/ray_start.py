@@ -37,8 +37,10 @@ from pathlib import Path
 from subprocess import Popen
 from typing import Any, NamedTuple
 
+from workergroups.announcements import notices
 from workergroups.node import memory_kills, notice
 from workergroups.ray_private import start as ray_private
+from workergroups.ray_private.gcs import Gcs
 from workergroups.worker_process import default_worker, setup_worker
 from workergroups_agent import head_directories, left_processes
 from workergroups_agent.check_image import TERMINATION_LOG
@@ -172,34 +174,40 @@ def our_get_node(
 
 
 def tell_memory_kills(gcs_address: str, groups: Path = memory_kills.GROUPS) -> None:
-    """Tell the GCS when the kernel ended processes for lack of memory; do so for ever."""
+    """Write into the GCS, under this pod's name, when the kernel ended processes for lack of memory; do so for ever."""
 
     def tell(times: Sequence[float]) -> None:
         print(f"the kernel has ended a process of this container for lack of memory: {times}", flush=True)
-        tell_gcs(gcs_address, memory_kills.KV_NAMESPACE, memory_kills.to_record(times))
+        record, namespace = memory_kills.to_record(times), memory_kills.KV_NAMESPACE.encode()
+        try:
+            ray_private.put(ray_private.connect(gcs_address), namespace, own_pod().encode(), record, overwrite=True)
+        except Exception as error:
+            print(f"the GCS does not learn of it: {type(error).__name__}", flush=True)
 
     memory_kills.watch(tell, groups)
 
 
 def tell_notice(gcs_address: str) -> None:
-    """Tell the GCS when this node is about to go."""
+    """When this node is about to go, tell drivers, and let the node's end wait for them."""
+    if not notice.is_expected():
+        return
+    answered = notice.wait_for_me()
 
     def tell(given: notice.Notice) -> None:
         print(f"this node ends within {given.seconds:.0f} s: {given.reason}", flush=True)
-        tell_gcs(gcs_address, notice.KV_NAMESPACE, notice.to_record(given))
+        try:
+            notices.wait_for_drivers(Gcs.connect(gcs_address), own_pod(), given)
+        except Exception as error:
+            print(f"drivers do not learn of it: {type(error).__name__}", flush=True)
+        finally:
+            answered()
 
-    if notice.is_expected():
-        notice.watch(tell)
+    notice.watch(tell)
 
 
-def tell_gcs(gcs_address: str, namespace: str, record: bytes) -> None:
-    """Write a record of this node into the GCS, under the name of its pod."""
-    pod = os.environ.get("RAY_CLOUD_INSTANCE_ID") or socket.gethostname()  # as the GCS knows the node
-    try:
-        gcs = ray_private.connect(gcs_address)
-        ray_private.put(gcs, namespace.encode(), pod.encode(), record, overwrite=True)
-    except Exception as error:
-        print(f"the GCS does not learn of it: {type(error).__name__}", flush=True)
+def own_pod() -> str:
+    """Return the name of this pod, as the GCS knows it."""
+    return os.environ.get("RAY_CLOUD_INSTANCE_ID") or socket.gethostname()
 
 
 def leave_lost_head(gcs_address: str, raylets: Sequence[Popen[bytes]], has_joined: threading.Event) -> None:

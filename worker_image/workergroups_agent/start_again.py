@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from workergroups.node.notice import mark_ray_start
-from workergroups.node.own_processes import PROCESSES, all_pids, read
+from workergroups.node.own_processes import PROCESSES, all_pids, container, read
 
 # For so long a node must have been part of a cluster. A shorter life is no lost head, but something that is wrong here.
 JOINED_SECONDS = 10.0
@@ -54,11 +54,10 @@ def starts_again(end: End) -> bool:
 def others(own: int, processes: Path = PROCESSES) -> list[int]:
     """Return the processes of this one's container that have started later than this one, and still run.
 
-    All processes of a container have the same control group, whatever else its pod lets it see. What the container's
-    command has started before Ray, such as a daemon, stays.
+    What the container's command has started before Ray, such as a daemon, stays.
     """
-    container, start = _group(processes, own), read(own, processes).start
-    return [pid for pid in all_pids(processes) if _runs_since(start, container, processes, pid)]
+    group, start = container(own, processes), read(own, processes).start
+    return [pid for pid in all_pids(processes) if _runs_since(start, group, processes, pid)]
 
 
 def end_others(seconds: float = END_SECONDS) -> list[int]:
@@ -107,16 +106,12 @@ def _tell_join(pipe: int) -> None:
     os.write(pipe, f"{time.monotonic()}\n".encode())
 
 
-def _runs_since(start: int, container: str, processes: Path, pid: int) -> bool:
+def _runs_since(start: int, group: str, processes: Path, pid: int) -> bool:
     try:
         process = read(pid, processes)
-        return process.start > start and not process.ended and _group(processes, pid) == container
+        return process.start > start and not process.ended and container(pid, processes) == group
     except OSError:  # it has ended
         return False
-
-
-def _group(processes: Path, pid: int) -> str:
-    return (processes / str(pid) / "cgroup").read_text()
 
 
 if __name__ == "__main__":

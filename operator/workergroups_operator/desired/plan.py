@@ -65,6 +65,7 @@ def _pool(pool: ResourcePool, observed: Observed, decisions: Decisions) -> Plann
         max_colocate_count=spec.max_colocate_count,
         # The agent releases the bundles of a suspended pool, and reports when its nodes have left Ray.
         reserves=pool.is_reserved and not is_suspended,
+        gives_back=is_suspended,
         domains=None if is_suspended else _domains(pool, observed),
         preflight=None if is_suspended else decisions.preflights.get(pool.name),
     )

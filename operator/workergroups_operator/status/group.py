@@ -25,6 +25,8 @@ from workergroups_operator.status.kept_failures import kept_failures
 from workergroups_operator.status.suspended import group_suspended, not_ready
 from workergroups_operator.status.up_to_date import group_up_to_date, missing_environment, restart_of
 
+# Reasons of a pool that say enough about the ranks on it.
+_OF_ITS_RANKS = (Reason.HEAD_AWAY, Reason.NODE_LEAVING)
 _CHAIN = (ConditionType.POOLS_READY, ConditionType.RANKS_CREATED, ConditionType.RANKS_READY)
 _pools_finding = partial(finding, ConditionType.POOLS_READY)
 _created_finding = partial(finding, ConditionType.RANKS_CREATED)
@@ -79,8 +81,8 @@ def _pools_ready(group: WorkerGroup, inputs: StatusInputs, pools: Mapping[str, C
         if weakest.status != "True" and not _holds(pools[part.pool], part):
             is_queued = weakest.reason in IN_QUEUE
             reason = Reason.POOL_QUEUED if is_queued else Reason.POOL_NOT_READY
-            if weakest.reason == Reason.HEAD_AWAY:
-                reason = Reason.HEAD_AWAY
+            if weakest.reason in _OF_ITS_RANKS:
+                reason = Reason(weakest.reason)
             why = Explanation(reason, f"pool {part.pool}: {weakest.message}")
             return _pools_finding(weakest.status, why, final=is_queued)
     reserved = ", ".join(dict.fromkeys(part.pool for part in assignment.bundles))

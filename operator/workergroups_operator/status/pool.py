@@ -1,7 +1,7 @@
 """A pool's conditions: Admitted, ClusterReady to PreflightPassed, Ready that sums them up, and those aside."""
 
 from collections.abc import Sequence
-from datetime import UTC
+from datetime import UTC, datetime
 from functools import partial
 
 from workergroups_api.conditions import Explanation, Finding
@@ -23,7 +23,7 @@ from workergroups_api.resource_pool import ResourcePool
 from workergroups_api.vocabulary import Component, ConditionType, OnDeadline, Preflight, PreflightState, Reason
 from workergroups_common.ranges import numbers
 from workergroups_operator.decisions import Decisions
-from workergroups_operator.observed import Observed, disruption, is_running, node_group_of
+from workergroups_operator.observed import Observed, disruption, is_running, node_group_of, runs_something
 from workergroups_operator.policy.agent_liveness import AgentState
 from workergroups_operator.policy.found_versions import FoundVersions, conflict, found_versions
 from workergroups_operator.policy.pod_owners import mistaken_heads
@@ -356,7 +356,7 @@ def _nodes_missing(
     if failure and len(pods) < total:
         return failure
     if report.joined_nodes >= total:
-        return Explanation(
+        return _node_leaving(pool, inputs) or Explanation(
             Reason.PODS_CHANGED,
             f"{_leaving(pool, inputs) or 'pods were created or deleted a moment ago'}, and Ray has not noticed yet "
             f"(before that: {_joined(report.joined_nodes, pool)})",
@@ -366,6 +366,19 @@ def _nodes_missing(
     complaint = inputs.observed.complaint if len(pods) < total else None
     said = f"; KubeRay: {complaint}" if complaint else ""
     return Explanation(Reason.NODES_STARTING, f"{count}; {len(pods)} of {total} pods created{said}")
+
+
+def _node_leaving(pool: ResourcePool, inputs: StatusInputs) -> Explanation | None:
+    """Say until when a pod runs that is being deleted: its ranks have been told, and may still have something to do."""
+    running = filter(runs_something, inputs.observed.all_pods_of(node_group_of(pool)))
+    ends = (pod["metadata"].get("deletionTimestamp") for pod in running)
+    until = min(filter(None, ends), default=None)
+    if until is None or datetime.fromisoformat(until) <= inputs.now:
+        return None
+    return Explanation(
+        Reason.NODE_LEAVING,
+        f"{_leaving(pool, inputs)}: its ranks have been told, and it ends when they have answered, or at {until}",
+    )
 
 
 def _leaving(pool: ResourcePool, inputs: StatusInputs) -> str | None:

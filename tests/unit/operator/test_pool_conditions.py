@@ -190,6 +190,16 @@ def test_a_pod_that_is_being_evicted_is_named_before_ray_has_noticed():
     )
 
 
+def test_a_node_that_has_given_notice_says_until_when_it_runs():
+    leaving = pod("worker", "p-1", containerStatuses=[{"name": "ray-worker", "state": {"running": {}}}])
+    leaving["metadata"]["deletionTimestamp"] = (NOW + timedelta(seconds=20)).isoformat()
+    seen = {"pods": (pod("head"), *workers("p-0"), leaving)}
+    ready = ready_of(ready_pool(), **seen)
+    assert ready.reason == "NodeLeaving"
+    assert ready.message.startswith("pod p-1 is being deleted: its ranks have been told, and it ends when they have")
+    assert ready_of(ready_pool(), now=NOW + timedelta(seconds=20), **seen).reason == "PodsChanged"  # its node is lost
+
+
 def test_what_was_seen_in_another_session_says_nothing():
     old = pool(status=reservation("p-0", "p-1", session="before"))
     ready = ready_of(old)

@@ -1,28 +1,98 @@
-"""Which nodes are about to go: each repeats its notice in Ray's control service (the GCS), under its pod's name."""
+"""Which nodes are about to go, and which drivers they wait for, in the key-value store of Ray's control service (GCS).
+
+A node writes its notice under its pod's name. A driver that looks for notices writes on which pods its ranks are, and
+which notices it has answered. The node ends when all of those drivers have answered that still run.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import json
+import time
+from collections.abc import Collection, Sequence
 
+import ray
+
+from workergroups.announcements import store
 from workergroups.node import notice
-from workergroups.node.notice import KV_NAMESPACE
-from workergroups.ray_private import key_value_store, records
-from workergroups.ray_private.cluster_state import actor_state
+from workergroups.ray_private import records
 from workergroups.ray_private.gcs import Gcs
 
-
-def first_of(actor_ids: Iterable[str]) -> notice.Notice | None:
-    """Return the notice with the earliest deadline of the nodes of these actors; ``None`` if none has given any."""
-    pods = set(key_value_store.keys(KV_NAMESPACE))
-    if not pods:
-        return None
-    pod_of = {node.id: node.pod for node in map(records.node, Gcs.of_driver().nodes()) if node.is_alive}
-    states = (actor_state(actor_id) for actor_id in actor_ids)
-    leaving = pods.intersection(pod_of.get(state.node_id) for state in states if state is not None)
-    found = (notice.read(key_value_store.get(KV_NAMESPACE, pod)) for pod in leaving)
-    return min(filter(None, found), key=lambda each: each.deadline, default=None)
+_NOTICES, _DRIVERS = "workergroups-notices", "workergroups-notified-drivers"
+LOOK_SECONDS = 0.2
 
 
-def forget(pod: str) -> None:
-    """Remove the notice of a pod that is gone."""
-    key_value_store.delete(KV_NAMESPACE, pod)
+class NoticeReader:
+    """Looks for the notices of some ranks' nodes, on behalf of a driver.
+
+    Args:
+        actor_ids: The ranks; by default all actors of this driver that are alive.
+    """
+
+    def __init__(self, actor_ids: Sequence[str] | None = None) -> None:
+        self._gcs, job = Gcs.of_driver(), str(ray.get_runtime_context().get_job_id())
+        self._key = ":".join([job, *(actor_ids or ())[:1]])
+        if actor_ids is None:
+            actors = [each for each in map(records.actor, self._gcs.actors("ALIVE")) if each.job_id == job]
+        else:
+            actors = [records.actor(raw) for each in actor_ids if (raw := self._gcs.actor(each)) is not None]
+        nodes = {each.node_id for each in actors}
+        table = map(records.node, self._gcs.nodes())
+        self._pods = sorted({each.pod for each in table if each.id in nodes})
+        self._answered: set[str] = set()
+        self._told: set[str] = set()
+        self._write()
+
+    def look(self) -> notice.Notice | None:
+        """Return the notice with the earliest deadline; ``None`` if none of the nodes has given any."""
+        found = self._gcs.get_many(_NOTICES, self._pods)
+        notices = {pod: given for pod, data in found.items() if (given := notice.read(data)) is not None}
+        self._told = notices.keys() | self._answered
+        return min(notices.values(), key=lambda given: given.deadline, default=None)
+
+    def answer(self) -> None:
+        """Let the nodes go whose notice was found: they wait for this driver no longer."""
+        if self._answered != self._told:
+            self._answered = set(self._told)
+            self._write()
+
+    def _write(self) -> None:
+        record = {"pods": self._pods, "answered": sorted(self._answered)}
+        self._gcs.put(_DRIVERS, self._key, json.dumps(record).encode())
+
+
+def wait_for_drivers(gcs: Gcs, pod: str, given: notice.Notice) -> None:
+    """Repeat this pod's notice for drivers, and wait until they have answered, or the pod's time is over.
+
+    Raises:
+        Exception: The GCS does not answer.
+    """
+    gcs.put(_NOTICES, pod, notice.to_record(given))
+    _forget_the_dead(gcs)
+    while given.seconds and _waiting(gcs, pod):
+        time.sleep(LOOK_SECONDS)
+
+
+def _waiting(gcs: Gcs, pod: str) -> bool:
+    """Return whether a driver that runs has ranks in the pod, and has not answered."""
+    gcs.check_session()
+    found = gcs.get_many(_DRIVERS, _of_live_drivers(gcs, gcs.keys(_DRIVERS)))
+    told = (store.read(data) or {} for data in found.values())
+    return any(pod in _texts(each.get("pods")) and pod not in _texts(each.get("answered")) for each in told)
+
+
+def _of_live_drivers(gcs: Gcs, keys: Collection[str]) -> list[str]:
+    live = {driver.id for driver in map(records.driver, gcs.drivers()) if driver.ended is None} if keys else set()
+    return [key for key in keys if key.partition(":")[0] in live]
+
+
+def _forget_the_dead(gcs: Gcs) -> None:
+    """Remove what pods and drivers have written that are gone."""
+    drivers, pods = set(gcs.keys(_DRIVERS)), set(gcs.keys(_NOTICES))
+    for key in drivers.difference(_of_live_drivers(gcs, drivers)):
+        gcs.delete(_DRIVERS, key)
+    for pod in pods.difference(node.pod for node in map(records.node, gcs.nodes()) if node.is_alive):
+        gcs.delete(_NOTICES, pod)
+
+
+def _texts(value: object) -> list[object]:
+    return value if isinstance(value, list) else []

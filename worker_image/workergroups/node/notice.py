@@ -12,18 +12,18 @@ import os
 import signal
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Iterable
 from contextlib import suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from workergroups.node.own_processes import open_files
+from workergroups.node.own_processes import PROCESSES, runs, table, with_file_in_this_container
 from workergroups_api.vocabulary import Variable
 
-KV_NAMESPACE = "workergroups-notices"
-"""The namespace of the GCS's key-value store in which nodes repeat their notices for drivers; the keys are pods."""
 REASON = "its pod is being deleted"
 LOOK_SECONDS = 0.1
+RAYLET_SECONDS = 2.0
+"""A raylet may need so long to end."""
 _WAITS = "workergroups-waits-for-notice"
 _RAY_START = "workergroups-ray-start"
 _MOST_BYTES = 1024
@@ -101,12 +101,34 @@ def give(seconds: float) -> None:
     unfinished = file.with_name(f"{file.name}.{os.getpid()}")
     unfinished.write_bytes(to_record(notice))
     unfinished.replace(file)
-    while notice.seconds and open_files(_WAITS):
+    while notice.seconds and with_file_in_this_container(_WAITS):
         time.sleep(LOOK_SECONDS)
-    # The container's first process is a shell of KubeRay's, which passes no signal on, and ends when its command does.
-    for pid, _, _ in open_files(_RAY_START):
-        with suppress(OSError):
-            os.kill(pid, signal.SIGKILL)
+    end_node(with_file_in_this_container(_RAY_START))
+
+
+def end_node(ray_start: Collection[int]) -> None:
+    """End the node, and then its container: the first process there is a shell that passes no signal on.
+
+    A raylet that is asked to end tells the GCS, which would miss it only after seconds.
+    """
+    raylets = [pid for pid, each in table().items() if each.parent in ray_start and _is_raylet(pid)]
+    _kill(raylets, signal.SIGTERM)
+    deadline = time.monotonic() + RAYLET_SECONDS
+    while any(map(runs, raylets)) and time.monotonic() < deadline:
+        time.sleep(LOOK_SECONDS)
+    _kill(ray_start, signal.SIGKILL)
+
+
+def _is_raylet(pid: int) -> bool:
+    with suppress(OSError):
+        return (PROCESSES / str(pid) / "comm").read_text().strip() == "raylet"
+    return False
+
+
+def _kill(pids: Iterable[int], number: int) -> None:
+    for pid in pids:
+        with suppress(OSError):  # it has ended
+            os.kill(pid, number)
 
 
 if __name__ == "__main__":

@@ -50,6 +50,24 @@ def table() -> dict[int, KernelProcess]:
     return {pid: process for pid, process in found.items() if not process.ended}
 
 
+def container(pid: int | str, processes: Path = PROCESSES) -> str:
+    """Return what all processes of a container have in common, whatever else its pod lets it see: the control group.
+
+    Raises:
+        OSError: There is no such process.
+    """
+    return (processes / str(pid) / "cgroup").read_text()
+
+
+def with_file_in_this_container(prefix: str) -> list[int]:
+    """Return the processes of this one's container that have a file in memory with this prefix open."""
+    own, found = container("self"), []
+    for pid, _, _ in open_files(prefix):
+        with suppress(OSError):  # it has ended
+            found += [pid] if container(pid) == own else []
+    return found
+
+
 def runs(pid: int | str) -> bool:
     """Return whether there is such a process, and it has not ended."""
     try:

@@ -23,6 +23,7 @@ from workergroups_agent.launch_state import (
 from workergroups_agent.placements import (
     RankPlacement,
     domain_of,
+    ending_nodes,
     kept_placements,
     leaving_placements,
     nodes_of,
@@ -127,8 +128,8 @@ Action = RemovePlacement | CreatePlacement | Announce | AnnouncePool | EndRanks 
 def decide(plan: ClusterPlan, state: RayState, launches: Launches) -> list[Action]:
     """Return the actions for now. A new incarnation is announced before the ranks of the old one end."""
     kept = kept_placements(plan, state)
-    occupied = _occupied(plan, state)
-    staying = {*kept.values(), *occupied}
+    occupied, ending = _occupied(plan, state), ending_nodes(plan, state)
+    staying = {*kept.values(), *occupied, *(p.name for p in state.placements if p.name.node_id in ending)}
     actions: list[Action] = [RemovePlacement(p.name) for p in state.placements if p.name not in staying]
     actions += [
         Announce(group.name, group.uid, group.incarnation, bool(group.is_final), group.births, group.cause)
@@ -136,7 +137,7 @@ def decide(plan: ClusterPlan, state: RayState, launches: Launches) -> list[Actio
         # One without a session is suspended, and so is newer than any that has run.
         if group.session in (None, state.session)
     ]
-    actions += _end_ranks(plan, state)
+    actions += _end_ranks(plan, state, ending)
     # A pool that grows offers its new nodes when all of them have their bundles.
     actions += [AnnouncePool(pool.name, pool.uid, pool.settled or pool.nodes) for pool in plan.reserved_pools]
     for pool in plan.reserved_pools:
@@ -156,11 +157,12 @@ def _occupied(plan: ClusterPlan, state: RayState) -> set[PlacementName]:
     return {name for name in leaving_placements(plan, state) if name.node_id in nodes}
 
 
-def _end_ranks(plan: ClusterPlan, state: RayState) -> Iterator[EndRanks]:
+def _end_ranks(plan: ClusterPlan, state: RayState, ending: Collection[str]) -> Iterator[EndRanks]:
     """End all ranks at once, in a pool's pod: a process that reaches a rank loads its class, which is user code."""
     # A group whose run has ended keeps its incarnation, and has no bundles.
     groups = {group.uid: group for group in plan.groups if group.bundles}
     ranks = [rank for rank in state.ranks if rank.is_alive and not is_owned(rank.name, groups)]
+    ranks = [rank for rank in ranks if rank.node_id not in ending]
     nodes = dict.fromkeys(rank.node_id for rank in ranks if rank.node_id in state.nodes)
     # A rank that waits for its bundle is on no node; any pod of the cluster will do.
     nodes |= dict.fromkeys(node.id for node in state.nodes.values() if node.node_group is not None)

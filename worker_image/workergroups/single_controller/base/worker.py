@@ -24,6 +24,10 @@ class Worker:
     is 0 of 1 since each rank sees its own devices only (so ``torch.cuda.set_device(LOCAL_RANK)`` is right);
     ``WG_PREFIX``; and the accelerator's visible-devices variable.
 
+    A class may have a method ``on_notice(notice)``, a coroutine or not, for what a rank has to do before its node ends,
+    such as to save what it alone has. It is called once, between the calls of drivers. The node waits until it has
+    returned on all of its ranks, and for no longer than the notice says; what it raises is in the rank's log.
+
     Args:
         cuda_visible_devices: Overrides the visible devices, a comma-separated list of indices.
 
@@ -59,16 +63,6 @@ class Worker:
     def notice(self) -> Notice | None:
         """The notice that this rank's node is about to go; ``None`` if there is none. Calls see it at once."""
         return current()
-
-    def on_notice(self, notice: Notice) -> None:
-        """Prepare for the end of this rank's node; override this, such as to save what the rank alone has.
-
-        It is called once, between the calls of drivers. The node waits for the ranks that override it until they have
-        returned, and for no longer than the notice says; what it raises is in the rank's log.
-
-        Args:
-            notice: Why and when the rank ends.
-        """
 
     def get_master_addr_port(self) -> tuple[str, str]:
         """Return the address and port where the group's ranks meet, from ``MASTER_ADDR`` and ``MASTER_PORT``."""

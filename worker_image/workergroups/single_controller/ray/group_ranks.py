@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import cached_property
 from typing import Any
 
 from ray.actor import ActorHandle
 
+from workergroups.announcements.notices import NoticeReader
 from workergroups.errors import GroupClosedError
 from workergroups.ray_private.actors import actor_id, method_names
 
@@ -49,6 +51,11 @@ class GroupRanks:
             record = self.record()
             self._master = record.master_addr, record.master_port
         return self._master
+
+    @cached_property
+    def notices(self) -> NoticeReader:
+        """What finds the notices of the ranks' nodes."""
+        return NoticeReader(self.actor_ids)
 
     def record(self) -> group_record.GroupRecord:
         """Return what rank 0 has published about the group; waits until its process is up."""

@@ -12,7 +12,6 @@ import ray
 
 from workergroups.node import notice
 from workergroups.ray_private.actors import has_async_methods
-from workergroups.single_controller.base import Worker
 
 LOGGER = logging.getLogger(__name__)
 NOTICE_METHOD = "_workergroups_notice"
@@ -40,9 +39,8 @@ def _listeners(rank: Any) -> Iterator[Callable[[notice.Notice], Any]]:
     """Yield the methods of a rank and of its roles that want to hear of a notice."""
     roles = getattr(rank, "__dict__", {}).get("fused_worker_dict", {})
     for each in (rank, *roles.values()):
-        method = getattr(type(each), _USERS, Worker.on_notice)
-        if method is not Worker.on_notice:
-            yield getattr(each, _USERS)
+        if callable(method := getattr(each, _USERS, None)):
+            yield method
 
 
 def listen(rank: Any) -> None:

@@ -14,7 +14,6 @@ import ray
 from ray.actor import ActorHandle
 from ray.exceptions import GetTimeoutError
 
-from workergroups.announcements import notices
 from workergroups.deaths.rank_death import CALL_ERRORS, error_of_call
 from workergroups.errors import GroupClosedError, NotAttachedError
 from workergroups.node.notice import Notice
@@ -118,9 +117,14 @@ class RankGroup(Closing, WorkerGroup):
     def notice(self) -> Notice | None:
         """The notice of the first of the ranks' nodes that is about to go; ``None`` while no node has given any.
 
-        Reading it asks Ray's control service (the GCS), and none of the ranks.
+        Reading it asks Ray's control service (the GCS), and none of the ranks. From the first time on, nodes that give
+        notice wait for this driver until it calls ``answer_notice``, or until their time is over.
         """
-        return notices.first_of(self._ranks.actor_ids)
+        return self._ranks.notices.look()
+
+    def answer_notice(self) -> None:
+        """Let the nodes end whose notice was read: this driver has done what it had to do before."""
+        self._ranks.notices.answer()
 
     @first_by_name("method_name")
     def execute_all_sync(self, method_name: str, /, *args: Any, **kwargs: Any) -> list[Any]:
