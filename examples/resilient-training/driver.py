@@ -58,8 +58,9 @@ def train(group: RayWorkerGroup, directory: Path, steps: int, steps_per_checkpoi
         gradients = group.gradient(str(attempt))
         group.update(str(attempt), [sum(values) / group.world_size for values in zip(*gradients, strict=True)])
         step += 1
-        if step % steps_per_checkpoint == 0 or step == steps:
+        if step % steps_per_checkpoint == 0 or step == steps or group.notice is not None:
             group.save(str(attempt))
+            group.answer_notice()
 
 
 def main() -> None:

@@ -39,5 +39,8 @@ class Accumulator(workergroups.Worker):
         """Start a process with its own session, which Ray would let go on for ever."""
         return subprocess.Popen(["sleep", "86400"], start_new_session=True).pid
 
+    def on_notice(self, notice):
+        print(f"rank {self.rank} had {self.value} when it was told: {notice.reason}", flush=True)
+
     def die(self):
         os.kill(os.getpid(), signal.SIGKILL)

@@ -1,6 +1,7 @@
 """What breaks a whole cluster, and what waits long for pods: a lower tier shows these too, in seconds."""
 
 import time
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 
 import pytest
@@ -106,6 +107,38 @@ def test_a_gcs_that_is_killed_comes_back_in_its_container_with_all_ranks(namespa
         comes_back_with_its_rank(namespace, solo, "solo", before)
     (pod,) = [each for each in namespace.get("pods") if each["metadata"]["name"] == head]
     assert [each["restartCount"] for each in pod["status"]["containerStatuses"]] == [0]
+
+
+CAREFUL_DRIVER = """
+group = workergroups.attach("solo")
+while (notice := group.notice) is None:
+    group.add_to_all(1)
+saved = group.execute_all_sync("look")[0]["value"]
+left = notice.seconds
+group.answer_notice()
+try:
+    group.add_to_all(1)
+except workergroups.RankDiedError as death:
+    reason = str(death.reason)
+"""
+
+
+def test_ranks_and_drivers_are_told_before_a_pod_ends_and_it_waits_for_both(namespace, solo):
+    labels = f"{POOL_LABEL}=solo"
+    (pod,) = [each["metadata"]["name"] for each in namespace.get("pods", selector=labels)]
+    with ThreadPoolExecutor(1) as pool_:
+        driver = pool_.submit(drive, namespace, "solo", CAREFUL_DRIVER, "(saved, left, reason)")
+        assert namespace.until(lambda: rank_of(namespace, "solo")[1], lambda value: value > 0, 30)
+        namespace.run("delete", "pod", pod, "--wait=false")
+        assert solo.wait(lambda: solo.latest(GROUPS, "solo").reason == "NodeLeaving", 10)
+        saved, left, reason = driver.result(60)
+    assert 0 < left <= 30
+    assert reason == "NodeLost"
+    comes_back_as_a_new_incarnation(namespace, solo)
+    (failure,) = namespace.get("workergroup", "solo")["status"]["failures"][-1:]
+    assert (failure["reason"], failure["pod"]) == ("NodeLost", pod)
+    assert failure["lastWords"].endswith("when it was told: its pod is being deleted")
+    assert saved > 0
 
 
 KILL_ALL = "for p in /proc/[0-9]*; do [ ${p#/proc/} != $$ ] && kill -9 ${p#/proc/}; done; kill -9 1; true"

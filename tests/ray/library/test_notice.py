@@ -160,7 +160,7 @@ def node_of(group_of):
             gcs.delete(namespace, key)
 
 
-def test_a_node_waits_for_a_driver_that_reads_notices_until_it_has_answered(group_of, node_of):
+def test_a_node_waits_for_a_driver_that_reads_notices_until_it_has_answered(group_of, node_of, monkeypatch):
     group = group_of(Saver)
     assert group.notice is None
     node = node_of(30)
@@ -169,10 +169,19 @@ def test_a_node_waits_for_a_driver_that_reads_notices_until_it_has_answered(grou
     assert notice.reason == "a test"
     node.join(2 * notices.LOOK_SECONDS)
     assert node.is_alive()
-    group.answer_notice()
+    answering = threading.Thread(target=group.answer_notice)
+    answering.start()
     node.join(10)
     assert not node.is_alive()
-    assert node_of(30).join(10) is None  # it has answered
+    answering.join(1)
+    assert answering.is_alive()  # as long as Ray has the node
+    monkeypatch.setattr(notices, "_live_pods", lambda gcs: set())
+    answering.join(10)
+    assert not answering.is_alive()
+    group.answer_notice()  # there is nothing to answer
+    second = node_of(30)
+    second.join(10)
+    assert not second.is_alive()
 
 
 def test_a_node_waits_for_no_driver_that_never_asked_and_for_none_that_has_ended(group_of, node_of):

@@ -19,6 +19,8 @@ from workergroups.ray_private.gcs import Gcs
 
 _NOTICES, _DRIVERS = "workergroups-notices", "workergroups-notified-drivers"
 LOOK_SECONDS = 0.2
+GONE_SECONDS = 10.0
+"""As long after its deadline, a node is gone, and Ray knows it."""
 
 
 class NoticeReader:
@@ -39,21 +41,26 @@ class NoticeReader:
         table = map(records.node, self._gcs.nodes())
         self._pods = sorted({each.pod for each in table if each.id in nodes})
         self._answered: set[str] = set()
-        self._told: set[str] = set()
+        self._told: dict[str, notice.Notice] = {}
         self._write()
 
     def look(self) -> notice.Notice | None:
         """Return the notice with the earliest deadline; ``None`` if none of the nodes has given any."""
         found = self._gcs.get_many(_NOTICES, self._pods)
-        notices = {pod: given for pod, data in found.items() if (given := notice.read(data)) is not None}
-        self._told = notices.keys() | self._answered
-        return min(notices.values(), key=lambda given: given.deadline, default=None)
+        self._told |= {pod: given for pod, data in found.items() if (given := notice.read(data)) is not None}
+        return min((self._told[pod] for pod in found if pod in self._told), key=_deadline, default=None)
 
     def answer(self) -> None:
-        """Let the nodes go whose notice was found: they wait for this driver no longer."""
-        if self._answered != self._told:
-            self._answered = set(self._told)
-            self._write()
+        """Let the nodes go whose notice was found, and return when Ray knows that they are gone."""
+        fresh = {pod: given for pod, given in self._told.items() if pod not in self._answered}
+        if not fresh:
+            return
+        self._answered |= fresh.keys()
+        self._write()
+        latest = max(given.seconds for given in fresh.values())
+        until = time.monotonic() + latest + GONE_SECONDS
+        while time.monotonic() < until and fresh.keys() & _live_pods(self._gcs):
+            time.sleep(LOOK_SECONDS)
 
     def _write(self) -> None:
         record = {"pods": self._pods, "answered": sorted(self._answered)}
@@ -90,8 +97,16 @@ def _forget_the_dead(gcs: Gcs) -> None:
     drivers, pods = set(gcs.keys(_DRIVERS)), set(gcs.keys(_NOTICES))
     for key in drivers.difference(_of_live_drivers(gcs, drivers)):
         gcs.delete(_DRIVERS, key)
-    for pod in pods.difference(node.pod for node in map(records.node, gcs.nodes()) if node.is_alive):
+    for pod in pods - _live_pods(gcs):
         gcs.delete(_NOTICES, pod)
+
+
+def _live_pods(gcs: Gcs) -> set[str]:
+    return {node.pod for node in map(records.node, gcs.nodes()) if node.is_alive}
+
+
+def _deadline(given: notice.Notice) -> float:
+    return given.deadline
 
 
 def _texts(value: object) -> list[object]:

@@ -95,7 +95,7 @@ def mark_ray_start() -> None:
 
 
 def give(seconds: float) -> None:
-    """Give this node notice, and end it when nobody waits any more, or when so many seconds are over."""
+    """Give this node notice, and end it when nobody waits any more, or after that many seconds."""
     notice = Notice(REASON, time.time() + seconds)
     file = Path(os.environ[Variable.NOTICE])
     unfinished = file.with_name(f"{file.name}.{os.getpid()}")

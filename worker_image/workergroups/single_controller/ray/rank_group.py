@@ -123,7 +123,11 @@ class RankGroup(Closing, WorkerGroup):
         return self._ranks.notices.look()
 
     def answer_notice(self) -> None:
-        """Let the nodes end whose notice was read: this driver has done what it had to do before."""
+        """Let the nodes end whose notice was read, and return when they are gone; at once if none was read.
+
+        So call it when this driver has done what it had to do, such as to save. Calls of the ranks there then raise
+        `RankDiedError`, and nothing is lost that was done after.
+        """
         self._ranks.notices.answer()
 
     @first_by_name("method_name")
