@@ -63,6 +63,8 @@ POLL_SECONDS = 0.1
 JOIN_SECONDS = 180.0
 # After the end of a raylet, Ray needs up to two seconds to end by itself and say why.
 RAY_ENDS_SECONDS = 4.0
+# So long, a node that is about to go tries to reach the GCS.
+GCS_SECONDS = 2.0
 # That many processes may hang while they start without keeping others from starting. A launch has one.
 HANGING_STARTS = 64
 _STARTS = re.compile("^(--maximum_startup_concurrency=)([0-9]+)")
@@ -195,14 +197,28 @@ def tell_notice(gcs_address: str) -> None:
 
     def tell(given: notice.Notice) -> None:
         print(f"this node ends within {given.seconds:.0f} s: {given.reason}", flush=True)
-        try:
-            notices.wait_for_drivers(Gcs.connect(gcs_address), own_pod(), given)
-        except Exception as error:
-            print(f"drivers do not learn of it: {type(error).__name__}", flush=True)
-        finally:
-            answered()
+        has_told = threading.Event()
+        telling = threading.Thread(target=tell_drivers, args=[gcs_address, given, has_told], daemon=True)
+        telling.start()
+        # The head may be gone, or going at the same time, and Ray tries for long to connect.
+        if has_told.wait(GCS_SECONDS):
+            telling.join()
+        answered()
 
     notice.watch(tell)
+
+
+def tell_drivers(gcs_address: str, given: notice.Notice, has_told: threading.Event) -> None:
+    """Repeat a notice for drivers, and return when none keeps this node any more."""
+    try:
+        gcs = Gcs.connect(gcs_address)
+        notices.tell(gcs, own_pod(), given)
+        has_told.set()
+        notices.wait_for_drivers(gcs, own_pod(), given)
+    except Exception as error:
+        print(f"drivers do not answer: {type(error).__name__}", flush=True)
+    finally:
+        has_told.set()
 
 
 def own_pod() -> str:

@@ -148,6 +148,7 @@ def node_of(group_of):
     def wait(seconds):
         (pod,) = {node.pod for node in map(records.node, gcs.nodes()) if node.is_alive}
         given = Notice("a test", time.time() + seconds)
+        notices.tell(gcs, pod, given)
         waiting.append(threading.Thread(target=notices.wait_for_drivers, args=[gcs, pod, given]))
         waiting[-1].start()
         return waiting[-1]

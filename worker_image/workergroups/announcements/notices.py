@@ -67,14 +67,22 @@ class NoticeReader:
         self._gcs.put(_DRIVERS, self._key, json.dumps(record).encode())
 
 
-def wait_for_drivers(gcs: Gcs, pod: str, given: notice.Notice) -> None:
-    """Repeat this pod's notice for drivers, and wait until they have answered, or the pod's time is over.
+def tell(gcs: Gcs, pod: str, given: notice.Notice) -> None:
+    """Repeat this pod's notice for drivers.
 
     Raises:
         Exception: The GCS does not answer.
     """
     gcs.put(_NOTICES, pod, notice.to_record(given))
     _forget_the_dead(gcs)
+
+
+def wait_for_drivers(gcs: Gcs, pod: str, given: notice.Notice) -> None:
+    """Wait until the drivers have answered that have read notices of this pod's ranks, or the pod's time is over.
+
+    Raises:
+        Exception: The GCS does not answer.
+    """
     while given.seconds and _waiting(gcs, pod):
         time.sleep(LOOK_SECONDS)
 
