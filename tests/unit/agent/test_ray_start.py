@@ -5,12 +5,15 @@ import os
 import subprocess
 import sys
 import threading
+import time
 from types import SimpleNamespace
 
 import pytest
 from ray._private.function_manager import FunctionActorManager
 from ray._private.worker import Worker
 
+from workergroups.node import notice
+from workergroups.node.own_processes import with_file_in_this_container
 from workergroups.ray_private import start as ray_private
 from workergroups.worker_process import default_worker, setup_worker
 from workergroups_agent import head_directories, ray_start
@@ -265,3 +268,47 @@ time.sleep(60)
 def test_a_node_ends_with_its_raylet_whatever_its_code(raylet, said):
     ended = subprocess.run([sys.executable, "-c", ENDING, *raylet], capture_output=True, text=True, timeout=30)
     assert (ended.returncode, said in ended.stdout) == (1, True)
+
+
+@pytest.fixture
+def given(monkeypatch, tmp_path):
+    """This node has given notice; what keeps its end waiting is asked by `held`."""
+    file = tmp_path / "notice"
+    file.write_bytes(notice.to_record(notice.Notice("a test", time.time() + 30)))
+    monkeypatch.setenv("WORKERGROUPS_NOTICE", str(file))
+    monkeypatch.setattr(notice, "_WAITS", f"waits-of-{tmp_path.name}")
+    monkeypatch.setattr(ray_start, "GCS_SECONDS", 0.3)
+
+
+def held():
+    return with_file_in_this_container(notice._WAITS)
+
+
+def test_a_node_ends_without_its_drivers_if_the_gcs_is_out_of_reach(given, monkeypatch):
+    hangs = threading.Event()
+    monkeypatch.setattr(ray_start.Gcs, "connect", lambda _address: hangs.wait(30))
+    began = time.monotonic()
+    ray_start.tell_notice("gcs:6379")
+    assert time.monotonic() - began < 10
+    assert held() == []
+    hangs.set()
+
+
+def test_a_node_ends_when_its_drivers_have_answered(given, monkeypatch):
+    seen = []
+    monkeypatch.setattr(ray_start.Gcs, "connect", lambda address: address)
+    monkeypatch.setattr(ray_start.notices, "tell", lambda gcs, pod, given: seen.append(given.reason))
+
+    def wait(gcs, pod, given):
+        time.sleep(2 * ray_start.GCS_SECONDS)
+        seen.append(held())
+
+    monkeypatch.setattr(ray_start.notices, "wait_for_drivers", wait)
+    ray_start.tell_notice("gcs:6379")
+    assert seen == ["a test", [os.getpid()]]
+    assert held() == []
+
+
+def test_a_node_that_gives_no_notice_keeps_nobody_waiting(monkeypatch):
+    monkeypatch.delenv("WORKERGROUPS_NOTICE", raising=False)
+    ray_start.tell_notice("gcs:6379")

@@ -2,12 +2,13 @@
 
 from collections.abc import Callable
 
-from tools.gpu_machine.checks import devices, fabric, faults, preflights, seeds, starts, training
+from tools.gpu_machine.checks import devices, fabric, faults, heads, preflights, seeds, starts, training
 from tools.gpu_machine.checks.site import Site
 
 CHECKS: dict[str, Callable[[Site], None]] = {
     "devices": devices.check,
     **faults.CHECKS,
+    "heads": heads.check,
     "starts": starts.check,
     "seeds": seeds.check,
     "preflights": preflights.check,

@@ -24,11 +24,16 @@ def apply(site: Site, *objects: dict[str, Any]) -> None:
     site.kubectl("apply", "--filename=-", stdin=json.dumps({"apiVersion": "v1", "kind": "List", "items": objects}))
 
 
-def have_ranks(site: Site) -> None:
-    """Let the pool and the group `gpu` be ready, on all GPUs."""
+def have_code(site: Site) -> None:
+    """Let the ConfigMap with the ranks' classes be there."""
     only_print = ("--dry-run=client", "--output=yaml")
     code = [f"--from-file={PROGRAMS / name}.py" for name in ("ranks", "eager")]
     site.kubectl("apply", "--filename=-", stdin=site.kubectl("create", "configmap", "checks", *code, *only_print))
+
+
+def have_ranks(site: Site) -> None:
+    """Let the pool and the group `gpu` be ready, on all GPUs."""
+    have_code(site)
     policy = group("gpu")["spec"]["failurePolicy"] | {"hangSeconds": _HANG_SECONDS}
     apply(site, site.pool("gpu", preflight="Fabric"), group("gpu", failurePolicy=policy))
     for each in ("resourcepool/gpu", "workergroup/gpu"):

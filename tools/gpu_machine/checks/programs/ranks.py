@@ -40,6 +40,18 @@ class Rank(Worker):
         return {**where, "visible": visible, "uuid": str(device.uuid), "name": device.name, "files": files}
 
     @register(Dispatch.ONE_TO_ALL)
+    def hold(self, gib: int) -> None:
+        """Fill a part of the device with numbers."""
+        self.numbers = torch.empty(gib << 27, dtype=torch.int64, device="cuda")
+        for part in self.numbers.split(1 << 27):
+            part.random_(generator=torch.Generator("cuda").manual_seed(self.rank))
+
+    @register(Dispatch.ONE_TO_ALL)
+    def held(self) -> tuple[int, int]:
+        """Return this process and the checksum of what it holds."""
+        return os.getpid(), sum(int(part.sum()) for part in self.numbers.split(1 << 27))
+
+    @register(Dispatch.ONE_TO_ALL)
     def total(self) -> float:
         """Sum up over all ranks: 1 + 2 + ..."""
         if not dist.is_initialized():
