@@ -31,21 +31,30 @@ def check(site: Site) -> None:
         assert driver.stdout is not None
         before = json.loads(driver.stdout.readline())
         site.say(f"each rank holds {GIB} GiB: {before}")
+        heads = [_head(site)]
         for what, lose in (("its GCS", _kill_gcs), ("all its processes", _kill_all), ("its pod", _delete)):
             began = time.monotonic()
             lose(site)
             time.sleep(_SETTLED_SECONDS)
             pods.until_ready(site, "workergroup/gpu")
+            heads.append(_head(site))
             site.say(f"the head has lost {what}, and is back after {time.monotonic() - began:.1f} s at most")
         driver.stdin.close()
         after = json.loads(driver.stdout.readline())
+    site.say.row("each time, another head came", len(set(heads)) == len(heads), heads)
     site.say.row("processes and checksums are the same", after["ranks"] == before["ranks"], after)
-    site.say.row("the incarnation is the same", pods.status(site, "workergroup/gpu")["incarnation"] == 1, "1")
+    incarnation = pods.status(site, "workergroup/gpu")["incarnation"]
+    site.say.row("the incarnation is the same", incarnation == 1, incarnation)
     longest = f"{after['calls']} calls, the longest {after['longest']:.2f} s"
     site.say.row("a driver on a node never notices", after["longest"] < _NEVER_NOTICED, longest)
     pods.clear(site.kubectl)
     site.kubectl("delete", "persistentvolumeclaim", _CLAIM)
     site.kubectl("delete", "persistentvolume", _CLAIM)
+
+
+def _head(site: Site) -> str:
+    """Return Ray's id of the head's node, which each start of a head has for itself."""
+    return str(pods.status(site, "resourcepool/gpu")["reservation"]["head"])
 
 
 def _driver(site: Site) -> list[str]:
