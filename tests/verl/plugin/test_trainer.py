@@ -6,12 +6,17 @@ tests/verl/trainer has what stands in for devices and for the inference engine.
 import os
 import subprocess
 import sys
+import time
 
 import pytest
 
 from tests.ray.agent.planned import pool
 from tests.verl.trainer import tiny_model, tiny_training
+from workergroups import Notice
+from workergroups.announcements import notices
 from workergroups.attaching.pools import placed_nodes
+from workergroups.ray_private import records
+from workergroups.ray_private.gcs import Gcs
 
 pytestmark = pytest.mark.timeout(1800)
 
@@ -42,6 +47,26 @@ def test_the_trainers_ranks_run_on_reserved_bundles(agent, cluster, tmp_path, us
     agent.until(lambda said: said.pools["actors"].report.reserved_nodes == NODES)
     reserved = [(node.record["placement_group_id"], node.name.node_id) for node in placed_nodes("actors")]
     assert tiny_training.places(train(cluster, tmp_path, use_v1)) == sorted(reserved)
+
+
+def test_a_trainer_saves_after_the_step_in_which_a_node_gives_notice_and_the_node_waits(agent, cluster, tmp_path):
+    agent.until(lambda said: said.pools["actors"].report.reserved_nodes == NODES)
+    gcs, checkpoints = Gcs.of_driver(), tmp_path / "checkpoints"
+    (pod,) = {node.pod for node in map(records.node, gcs.nodes()) if node.is_alive}
+    notice = Notice("a test", time.time() + 600)
+    notices.tell(gcs, pod, notice)
+    tiny_model.write(tmp_path)
+    # By itself, it would only save after the last step.
+    options = ["trainer.save_freq=1000", f"trainer.default_local_dir={checkpoints}"]
+    command = [*tiny_training.command(sys.executable, tmp_path, NODES, True), *options]
+    with subprocess.Popen(command, cwd=tmp_path, env=os.environ | {"RAY_ADDRESS": cluster.address}) as trainer:
+        while not gcs.keys(notices._DRIVERS):  # it looks for notices after its first step
+            assert trainer.poll() is None
+            time.sleep(0.2)
+        notices.wait_for_drivers(gcs, pod, notice)
+        assert notice.seconds > 0
+        assert (checkpoints / "latest_checkpointed_iteration.txt").read_text() == "1"
+        trainer.terminate()
 
 
 @pytest.mark.parametrize("use_v1", [True, False])
