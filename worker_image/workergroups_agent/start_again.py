@@ -21,7 +21,7 @@ from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
-from workergroups.node.notice import mark_ray_start
+from workergroups.node import notice
 from workergroups.node.own_processes import PROCESSES, all_pids, container, read
 
 # For so long a node must have been part of a cluster. A shorter life is no lost head, but something that is wrong here.
@@ -86,7 +86,7 @@ def run(ray_start: Callable[[Callable[[], None]], None]) -> End:
 
 def main() -> int:
     """Run `ray start`, as often as the head is lost; return its exit code."""
-    mark_ray_start()
+    notice.begin()
     gcs = gcs_of(sys.argv)
     while starts_again(end := run(partial(_ray_start, gcs))):
         if left := end_others():

@@ -137,7 +137,7 @@ def test_ranks_and_drivers_are_told_before_a_pod_ends_and_it_waits_for_both(name
     comes_back_as_a_new_incarnation(namespace, solo)
     (failure,) = namespace.get("workergroup", "solo")["status"]["failures"][-1:]
     assert (failure["reason"], failure["pod"]) == ("NodeLost", pod)
-    assert failure["lastWords"].endswith("when it was told: its pod is being deleted")
+    assert failure["lastWords"].endswith("when it was told: Kubernetes ends its pod")
     assert saved > 0
 
 

@@ -43,7 +43,7 @@ def process():
 
 
 def test_a_node_whose_ranks_do_not_care_ends_at_once_with_ray(process):
-    ray_start = process("mark_ray_start", ("_RAY_START", notice._RAY_START))
+    ray_start = process("begin", ("_RAY_START", notice._RAY_START))
     began = time.monotonic()
     notice.give(30)
     assert time.monotonic() - began < 5
@@ -63,7 +63,7 @@ def test_a_node_waits_no_longer_once_all_have_answered_or_died(process):
     rank = process("wait_for_me", ("_WAITS", notice._WAITS))
 
     def tell(given):
-        assert given.reason == "its pod is being deleted"
+        assert given.reason == notice.REASON
         assert 0 < given.seconds <= 30
         rank.kill()
         answered()
@@ -90,6 +90,12 @@ def test_the_notice_counts_down_to_zero(file):
 )
 def test_what_is_no_notice_is_ignored(record):
     assert notice.read(record) is None
+
+
+def test_the_next_container_of_the_pod_knows_nothing_of_the_notice(file, process):
+    notice.give(0)
+    process("begin", ("_RAY_START", notice._RAY_START))
+    assert notice.current() is None
 
 
 def test_where_no_node_gives_notice_there_is_none(monkeypatch):

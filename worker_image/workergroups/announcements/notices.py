@@ -47,8 +47,11 @@ class NoticeReader:
     def look(self) -> notice.Notice | None:
         """Return the notice with the earliest deadline; ``None`` if none of the nodes has given any."""
         found = self._gcs.get_many(_NOTICES, self._pods)
-        self._told |= {pod: given for pod, data in found.items() if (given := notice.read(data)) is not None}
-        return min((self._told[pod] for pod in found if pod in self._told), key=_deadline, default=None)
+        read = {pod: notice.read(data) for pod, data in found.items()}
+        # Of a deadline that is over, the pod's next container has nothing to say.
+        present = {pod: given for pod, given in read.items() if given is not None and given.seconds}
+        self._told |= present
+        return min(present.values(), key=_deadline, default=None)
 
     def answer(self) -> None:
         """Let the nodes go whose notice was found, and return when Ray knows that they are gone."""

@@ -20,7 +20,7 @@ from pathlib import Path
 from workergroups.node.own_processes import PROCESSES, runs, table, with_file_in_this_container
 from workergroups_api.vocabulary import Variable
 
-REASON = "its pod is being deleted"
+REASON = "Kubernetes ends its pod"
 LOOK_SECONDS = 0.1
 RAYLET_SECONDS = 2.0
 """A raylet may need so long to end."""
@@ -89,9 +89,11 @@ def watch(tell: Callable[[Notice], None]) -> None:
     tell(notice)
 
 
-def mark_ray_start() -> None:
-    """Note that the node ends with this process."""
+def begin() -> None:
+    """Note that the node ends with this process, and withdraw the notice of an earlier container of the pod."""
     os.memfd_create(_RAY_START)
+    if is_expected():
+        Path(os.environ[Variable.NOTICE]).unlink(missing_ok=True)
 
 
 def give(seconds: float) -> None:
