@@ -378,18 +378,17 @@ def test_ranks_of_a_suspended_group_end_after_drivers_could_learn_it():
 GIVES_BACK = pool(reserves=False).model_copy(update={"gives_back": True})
 
 
-@pytest.mark.parametrize("pools", [[GIVES_BACK], []], ids=["the pool is suspended", "the pool is deleted"])
-def test_what_is_on_nodes_whose_pods_are_about_to_go_ends_with_them(pools):
+def test_what_is_on_the_nodes_of_a_suspended_pool_ends_with_them():
     """Kubernetes tells the ranks there before it ends the pods."""
     seen = state(*RESERVED, ranks=ranks(0, 1))
-    assert of_kind((EndRanks, RemovePlacement), plan(*pools, suspended()), seen) == []
+    assert of_kind((EndRanks, RemovePlacement), plan(GIVES_BACK, suspended()), seen) == []
     # On a node of another pool, nobody else ends them.
     elsewhere = state(*RESERVED, ranks=[rank(0), rank(1, node="n-other")])
-    (action,) = of_kind(EndRanks, plan(*pools, pool(name="q"), suspended()), elsewhere)
+    (action,) = of_kind(EndRanks, plan(GIVES_BACK, pool(name="q"), suspended()), elsewhere)
     assert {name.rank for name in action.names} == {1}
     # What a node leaves behind is removed.
     gone = placement(index=0, node="n-gone")
-    assert of_kind(RemovePlacement, plan(*pools), state(gone)) == [RemovePlacement(gone.name)]
+    assert of_kind(RemovePlacement, plan(GIVES_BACK), state(gone)) == [RemovePlacement(gone.name)]
 
 
 def test_a_partly_lost_pool_keeps_the_bundles_that_survived():
