@@ -22,6 +22,8 @@ GroupEnv = Mapping[str, str] | Explanation
 
 # KubeRay's label of the pods of a node group.
 NODE_GROUP_LABEL = "ray.io/group"
+# So long after a pod's grace period, its node reports that it has ended.
+_KILL_SECONDS = 5.0
 
 
 @dataclass(frozen=True)
@@ -63,10 +65,6 @@ class AgentHeartbeat:
     look_again_seconds: float = float("inf")
     # Why the agent does not vouch for an object's status, by UID.
     doubts: Mapping[str, str] = field(default_factory=dict)
-
-
-# So long after a pod's grace period, its node reports that it has ended.
-_KILL_SECONDS = 5.0
 
 
 @dataclass(frozen=True)
