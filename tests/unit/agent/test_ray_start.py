@@ -13,7 +13,6 @@ from ray._private.function_manager import FunctionActorManager
 from ray._private.worker import Worker
 
 from workergroups.node import notice
-from workergroups.node.own_processes import with_file_in_this_container
 from workergroups.ray_private import start as ray_private
 from workergroups.worker_process import default_worker, setup_worker
 from workergroups_agent import head_directories, ray_start
@@ -281,7 +280,7 @@ def given(monkeypatch, tmp_path):
 
 
 def held():
-    return with_file_in_this_container(notice._WAITS)
+    return notice.holders(notice._WAITS)
 
 
 def test_a_node_ends_without_its_drivers_if_the_gcs_is_out_of_reach(given, monkeypatch):

@@ -20,6 +20,7 @@ def file(tmp_path, monkeypatch):
     monkeypatch.setenv("WORKERGROUPS_NOTICE", str(path))
     # Other tests may have such files open.
     monkeypatch.setattr(notice, "_WAITS", f"waits-{os.getpid()}-{tmp_path.name}")
+    monkeypatch.setattr(notice, "_is_raylet", lambda pid: False)
     monkeypatch.setattr(notice, "_RAY_START", f"ray-start-{os.getpid()}-{tmp_path.name}")
     return path
 
@@ -42,12 +43,23 @@ def process():
         child.stdout.close()
 
 
-def test_a_node_whose_ranks_do_not_care_ends_at_once_with_ray(process):
+def test_a_node_whose_ranks_do_not_care_ends_at_once_with_ray(process, monkeypatch):
+    monkeypatch.setenv("RAY_CLOUD_INSTANCE_ID", "pod")
     ray_start = process("begin", ("_RAY_START", notice._RAY_START))
     began = time.monotonic()
     notice.give(30)
     assert time.monotonic() - began < 5
     assert ray_start.wait(5) == -signal.SIGKILL
+
+
+def test_with_rays_own_start_the_raylet_is_killed(process, monkeypatch):
+    raylet = process("wait_for_me", ("_WAITS", "of nobody"))
+    monkeypatch.setattr(notice, "_is_raylet", lambda pid: pid == raylet.pid)
+    notice.give(0)
+    assert raylet.poll() is None  # outside of a pod, the node stays
+    monkeypatch.setenv("RAY_CLOUD_INSTANCE_ID", "pod")
+    notice.give(0)
+    assert raylet.wait(5) == -signal.SIGKILL
 
 
 def test_a_node_waits_for_a_rank_that_has_not_answered_until_the_deadline(process):

@@ -17,13 +17,15 @@ from contextlib import suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from workergroups.node.own_processes import PROCESSES, runs, table, with_file_in_this_container
+from workergroups.node.own_processes import PROCESSES, all_pids, of_this_container, open_files, runs
 from workergroups_api.vocabulary import Variable
 
 REASON = "Kubernetes ends its pod"
 LOOK_SECONDS = 0.1
 RAYLET_SECONDS = 2.0
 """A raylet may need so long to end."""
+# KubeRay sets it. Elsewhere, somebody tries a notice, and wants to keep the node.
+_IN_POD = "RAY_CLOUD_INSTANCE_ID"
 _WAITS = "workergroups-waits-for-notice"
 _RAY_START = "workergroups-ray-start"
 _MOST_BYTES = 1024
@@ -103,18 +105,25 @@ def give(seconds: float) -> None:
     unfinished = file.with_name(f"{file.name}.{os.getpid()}")
     unfinished.write_bytes(to_record(notice))
     unfinished.replace(file)
-    while notice.seconds and with_file_in_this_container(_WAITS):
+    while notice.seconds and holders(_WAITS):
         time.sleep(LOOK_SECONDS)
-    end_node(with_file_in_this_container(_RAY_START))
+    if _IN_POD in os.environ:
+        end_node(holders(_RAY_START))
+
+
+def holders(file: str) -> list[int]:
+    """Return the processes of this container that have the file in memory open."""
+    return of_this_container(pid for pid, _, _ in open_files(file))
 
 
 def end_node(ray_start: Collection[int]) -> None:
     """End the node, and then its container: the first process there is a shell that passes no signal on.
 
-    A raylet that is asked to end tells the GCS, which would miss it only after seconds.
+    A raylet that is asked to end tells the GCS, which would miss it only after seconds. Ray's own start goes on without
+    such a raylet, and ends with one that is killed.
     """
-    raylets = [pid for pid, each in table().items() if each.parent in ray_start and _is_raylet(pid)]
-    _kill(raylets, signal.SIGTERM)
+    raylets = of_this_container(filter(_is_raylet, all_pids()))
+    _kill(raylets, signal.SIGTERM if ray_start else signal.SIGKILL)
     deadline = time.monotonic() + RAYLET_SECONDS
     while any(map(runs, raylets)) and time.monotonic() < deadline:
         time.sleep(LOOK_SECONDS)

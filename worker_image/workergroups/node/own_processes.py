@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterable
 from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
@@ -59,10 +60,10 @@ def container(pid: int | str, processes: Path = PROCESSES) -> str:
     return (processes / str(pid) / "cgroup").read_text()
 
 
-def with_file_in_this_container(prefix: str) -> list[int]:
-    """Return the processes of this one's container that have a file in memory with this prefix open."""
+def of_this_container(pids: Iterable[int]) -> list[int]:
+    """Return those of the processes that are in this one's container."""
     own, found = container("self"), []
-    for pid, _, _ in open_files(prefix):
+    for pid in pids:
         with suppress(OSError):  # it has ended
             found += [pid] if container(pid) == own else []
     return found
