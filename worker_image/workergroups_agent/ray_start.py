@@ -26,7 +26,6 @@ import hashlib
 import logging
 import os
 import re
-import socket
 import sys
 import threading
 import time
@@ -37,10 +36,9 @@ from pathlib import Path
 from subprocess import Popen
 from typing import Any, NamedTuple
 
-from workergroups.announcements import notices
 from workergroups.node import memory_kills, notice
 from workergroups.ray_private import start as ray_private
-from workergroups.ray_private.gcs import Gcs
+from workergroups.ray_private.process import own_pod
 from workergroups.worker_process import default_worker, setup_worker
 from workergroups_agent import head_directories, left_processes
 from workergroups_agent.check_image import TERMINATION_LOG
@@ -210,6 +208,10 @@ def tell_notice(gcs_address: str) -> None:
 
 def tell_drivers(gcs_address: str, given: notice.Notice, has_told: threading.Event) -> None:
     """Repeat a notice for drivers, and return when none keeps this node any more."""
+    # No node needs these while it starts.
+    from workergroups.announcements import notices
+    from workergroups.ray_private.gcs import Gcs
+
     try:
         gcs = Gcs.connect(gcs_address)
         notices.tell(gcs, own_pod(), given)
@@ -219,11 +221,6 @@ def tell_drivers(gcs_address: str, given: notice.Notice, has_told: threading.Eve
         print(f"drivers do not answer: {type(error).__name__}", flush=True)
     finally:
         has_told.set()
-
-
-def own_pod() -> str:
-    """Return the name of this pod, as the GCS knows it."""
-    return os.environ.get("RAY_CLOUD_INSTANCE_ID") or socket.gethostname()
 
 
 def leave_lost_head(gcs_address: str, raylets: Sequence[Popen[bytes]], has_joined: threading.Event) -> None:

@@ -12,7 +12,9 @@ import pytest
 from ray._private.function_manager import FunctionActorManager
 from ray._private.worker import Worker
 
+from workergroups.announcements import notices
 from workergroups.node import notice
+from workergroups.ray_private import gcs as rays_gcs
 from workergroups.ray_private import start as ray_private
 from workergroups.worker_process import default_worker, setup_worker
 from workergroups_agent import head_directories, ray_start
@@ -285,7 +287,7 @@ def held():
 
 def test_a_node_ends_without_its_drivers_if_the_gcs_is_out_of_reach(given, monkeypatch):
     hangs = threading.Event()
-    monkeypatch.setattr(ray_start.Gcs, "connect", lambda _address: hangs.wait(30))
+    monkeypatch.setattr(rays_gcs.Gcs, "connect", lambda _address: hangs.wait(30))
     began = time.monotonic()
     ray_start.tell_notice("gcs:6379")
     assert time.monotonic() - began < 10
@@ -295,14 +297,14 @@ def test_a_node_ends_without_its_drivers_if_the_gcs_is_out_of_reach(given, monke
 
 def test_a_node_ends_when_its_drivers_have_answered(given, monkeypatch):
     seen = []
-    monkeypatch.setattr(ray_start.Gcs, "connect", lambda address: address)
-    monkeypatch.setattr(ray_start.notices, "tell", lambda gcs, pod, given: seen.append(given.reason))
+    monkeypatch.setattr(rays_gcs.Gcs, "connect", lambda address: address)
+    monkeypatch.setattr(notices, "tell", lambda gcs, pod, given: seen.append(given.reason))
 
     def wait(gcs, pod, given):
         time.sleep(2 * ray_start.GCS_SECONDS)
         seen.append(held())
 
-    monkeypatch.setattr(ray_start.notices, "wait_for_drivers", wait)
+    monkeypatch.setattr(notices, "wait_for_drivers", wait)
     ray_start.tell_notice("gcs:6379")
     assert seen == ["a test", [os.getpid()]]
     assert held() == []
