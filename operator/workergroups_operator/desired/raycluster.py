@@ -32,8 +32,8 @@ _AT_LEAST = "2.52.0"
 # How many foreign pods the RayCluster tells KubeRay to delete at once, so that they cannot make it large.
 MAX_COPIES = 16
 NO_ROLLS: Mapping[str, Roll] = {}
-# The head keeps its address when its pod moves. KubeRay's default has none of its own, and gRPC, with which nodes find
-# the head again, looks a name up once in 30 s.
+# The head keeps its address when its pod moves. KubeRay's default service has no fixed address, and gRPC, with which
+# nodes find the head again, looks a name up once in 30 s.
 _HEAD_SERVICE: Manifest = {"spec": {"type": "ClusterIP", "publishNotReadyAddresses": True}}
 # The API server has not said whether it accepts a pod.
 _UNKNOWN = (Reason.ADMISSION_PENDING, Reason.APPLY_FAILED)

@@ -56,7 +56,7 @@ def test_a_trainer_saves_after_the_step_in_which_a_node_gives_notice_and_the_nod
     notice = Notice("a test", time.time() + 600)
     notices.tell(gcs, pod, notice)
     tiny_model.write(tmp_path)
-    # By itself, it would only save after the last step.
+    # Without the notice, it would only save after the last step.
     options = ["trainer.save_freq=1000", f"trainer.default_local_dir={checkpoints}"]
     command = [*tiny_training.command(sys.executable, tmp_path, NODES, True), *options]
     with subprocess.Popen(command, cwd=tmp_path, env=os.environ | {"RAY_ADDRESS": cluster.address}) as trainer:

@@ -1,4 +1,4 @@
-"""A driver on a node: each rank holds so many GiB of its device, and all sum over NCCL until standard input ends."""
+"""A driver on a node: each rank holds some GiB of its device, and all sum over NCCL until standard input ends."""
 
 import json
 import sys

@@ -111,7 +111,7 @@ class Rank(Worker):
 
     @register(Dispatch.ONE_TO_ALL)
     def leave_daemon(self) -> None:
-        """Rank 1 is killed while a process that it has started, in a session of its own, holds memory of the device."""
+        """Rank 1 is killed while a process that it has started, in its own session, holds memory of the device."""
         self._leave(own_session=True)
 
     def _leave(self, *, own_session: bool) -> None:
