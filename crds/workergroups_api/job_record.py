@@ -14,6 +14,7 @@ MAX_ID = 256
 MAX_COMMAND = 256
 MAX_MESSAGE = 512
 MAX_GROUPS = 20
+MAX_HEADS = 8
 
 
 class KeptJobRecord(ApiModel):
@@ -29,7 +30,10 @@ class KeptJobRecord(ApiModel):
         Field(max_length=MAX_GROUPS, description="The groups on the pool that the next attempt waits for."),
     ] = ()
     entrypoint: Annotated[str, Field(max_length=MAX_COMMAND, description="The command, shortened.")]
-    head: Annotated[str | None, Field(description="What identifies the head's container in which the job ran.")] = None
+    heads: Annotated[
+        tuple[str, ...],
+        Field(max_length=MAX_HEADS, description="What identifies the head's containers in one of which the job ran."),
+    ] = ()
     session: Annotated[str | None, Field(description="The Ray session in which the job ran.")] = None
     state: Annotated[str, Field(description="The last known state, as Ray names it.")]
     message: Annotated[str, Field(max_length=MAX_MESSAGE, description="What Ray said about the state.")] = ""

@@ -62,6 +62,8 @@ class PlannedPool(ApiModel):
     reserves: bool = True
     # Whether its pods are being deleted, since the pool is suspended.
     gives_back: bool = False
+    # How long ranks may take to answer before they end.
+    notice_seconds: int = 30
     # Pod -> its domain of the pool's topology, "" if it is in none. Nodes of other pods wait for the next plan. None if
     # the topology does not matter, or is unknown: then the nodes are numbered by their pods' names.
     domains: dict[str, str] | None = None

@@ -54,13 +54,16 @@ def train(group: RayWorkerGroup, directory: Path, steps: int, steps_per_checkpoi
     checkpoint = checkpoints.latest(directory)
     step = group.restore(str(attempt), str(checkpoint) if checkpoint else None)[0]
     print(f"attempt {attempt.name}, incarnation {group.incarnation}: from step {step}", flush=True)
-    while step < steps:
-        gradients = group.gradient(str(attempt))
-        group.update(str(attempt), [sum(values) / group.world_size for values in zip(*gradients, strict=True)])
-        step += 1
-        if step % steps_per_checkpoint == 0 or step == steps or group.notice is not None:
-            group.save(str(attempt))
-            group.answer_notice()
+    try:
+        while step < steps:
+            gradients = group.gradient(str(attempt))
+            group.update(str(attempt), [sum(values) / group.world_size for values in zip(*gradients, strict=True)])
+            step += 1
+            if step % steps_per_checkpoint == 0 or step == steps or group.notice is not None:
+                group.save(str(attempt))
+                group.answer_notice()
+    finally:
+        print(f"attempt {attempt.name} ends after step {step}", flush=True)
 
 
 def main() -> None:

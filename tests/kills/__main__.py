@@ -15,7 +15,7 @@ from tests.truth.judge import first_denial
 from tests.truth.watch import GROUPS, POOLS
 from tools.console import ToolError, end_when_told, say
 
-from .judge import BOUND_SECONDS, KINDS, Kill, unowned, untruths
+from .judge import BOUND_SECONDS, KINDS, Kill, steps_lost, unowned, untruths
 from .killing import kill
 from .scene import Job, Scene
 
@@ -71,9 +71,10 @@ def _suffer(scene: Scene, choice: random.Random, number: int, steps: int) -> lis
         job = scene.train(f"round{rounds}", steps)
         before = killed
         while job.runs() and killed < number:
+            printed = len(job.output())
             kills = _episode(scene, job, choice, number - killed)
             killed += len(kills)
-            wrong += _judged(scene, kills)
+            wrong += _judged(scene, kills) + _lost(job, kills, printed)
         if job.result() != undisturbed:
             wrong.append(f"{job.name} has another result than the undisturbed training")
         say(f"{job.name}: {killed - before} kills, {job.attempts()} attempts")
@@ -119,6 +120,19 @@ def _judged(scene: Scene, kills: list[Kill]) -> list[str]:
     for each in wrong:
         say(f"  {each}")
     return wrong
+
+
+def _lost(job: Job, kills: list[Kill], printed: int) -> list[str]:
+    """Return the steps that a training has repeated, although it was told before; wait until it goes on."""
+    if len(kills) != 1 or not kills[0].kind.is_told:
+        return []
+    deadline = time.monotonic() + PATIENCE_SECONDS
+    while job.runs() and "from step" not in job.output()[printed:] and time.monotonic() < deadline:
+        time.sleep(0.5)
+    if not (lost := steps_lost(job.output()[printed:])):
+        return []
+    say(f"  {lost} steps are lost")
+    return [f"{kills[0].kind.name} of {kills[0].target}: {lost} steps are lost"]
 
 
 def _what_is_left(scene: Scene) -> list[str]:

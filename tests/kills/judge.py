@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -22,16 +23,20 @@ class Kind:
     """The objects of which something ends: their Ready must not be True again in the same life."""
     may_be_unknown: bool = False
     """Whether nobody knows for a while what is true."""
+    is_told: bool = False
+    """Whether ranks and driver are told before, so that no step of the training is lost."""
 
 
 RANK = Kind("rank", ends=(GROUPS,))
 POD = Kind("pod", ends=(POOLS, GROUPS))
+EVICTION = Kind("eviction", ends=(POOLS, GROUPS), is_told=True)
+DRAIN = Kind("drain", ends=(POOLS, GROUPS), is_told=True)
 HEAD = Kind("head", may_be_unknown=True)
 GCS = Kind("gcs", may_be_unknown=True)
 AGENT = Kind("agent", may_be_unknown=True)
 OPERATOR = Kind("operator")
 DRIVER = Kind("driver")
-KINDS = (RANK, POD, HEAD, GCS, AGENT, OPERATOR, DRIVER)
+KINDS = (RANK, POD, EVICTION, DRAIN, HEAD, GCS, AGENT, OPERATOR, DRIVER)
 
 
 @dataclass(frozen=True)
@@ -69,6 +74,19 @@ def untruths(kills: Sequence[Kill], histories: Mapping[str, Sequence[Seen]]) -> 
         calm = {POOLS, GROUPS} - set(kills[0].kind.ends)
         found += [_false_alarm(kills[0], plural, histories[plural]) for plural in sorted(calm)]
     return [each for each in found if each is not None]
+
+
+_STEP = re.compile(r"^attempt \d+(?:, incarnation \d+)?(: from| ends after) step (\d+)", re.MULTILINE)
+
+
+def steps_lost(log: str) -> int:
+    """Return how many steps the attempts of a training repeat, by what its driver prints."""
+    lost = last = 0
+    for begins, step in _STEP.findall(log):
+        if begins == ": from":
+            lost += max(0, last - int(step))
+        last = int(step)
+    return lost
 
 
 def _relapse(kill: Kill, plural: str, history: Iterable[Seen]) -> str | None:

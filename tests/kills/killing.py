@@ -1,17 +1,19 @@
-"""Kill one thing at random: a rank, a pod, the agent, the operator, the head, its GCS, or the driver."""
+"""End one thing at random: a rank, a pod, a node's pods, the agent, the operator, the head, its GCS, or the driver."""
 
 from __future__ import annotations
 
+import json
 import random
 import time
 from collections.abc import Callable, Mapping
 
 from tests.truth import operators
 from tools.console import ToolError
+from workergroups_api.names import CLUSTER_LABEL, COMPONENT_LABEL
 from workergroups_api.vocabulary import Component, Container
 
-from .judge import AGENT, DRIVER, GCS, HEAD, OPERATOR, POD, RANK, Kill, Kind
-from .scene import Scene
+from .judge import AGENT, DRAIN, DRIVER, EVICTION, GCS, HEAD, OPERATOR, POD, RANK, Kill, Kind
+from .scene import NAME, Scene
 
 # Prints the processes whose command line has a word; Ray's processes change theirs, so the shell reads what is shown.
 _PROCESSES = (
@@ -66,6 +68,32 @@ def _delete_pod(component: Component) -> Act:
     return act
 
 
+def _evict(scene: Scene, choice: random.Random) -> str | None:
+    pods = scene.pods(Component.WORKER)
+    if not pods:
+        return None
+    pod = choice.choice(pods)
+    metadata = {"name": pod, "namespace": scene.namespace}
+    eviction = {"apiVersion": "policy/v1", "kind": "Eviction", "metadata": metadata}
+    path = f"/api/v1/namespaces/{scene.namespace}/pods/{pod}/eviction"
+    scene.kubectl("create", f"--raw={path}", "--filename=-", stdin=json.dumps(eviction))
+    return pod
+
+
+def _drain(scene: Scene, choice: random.Random) -> str | None:
+    """Drain a node of the workers on it, and let pods on it again."""
+    nodes = sorted(set(scene.nodes(Component.WORKER)))
+    if not nodes:
+        return None
+    node = choice.choice(nodes)
+    workers = f"--pod-selector={CLUSTER_LABEL}={NAME},{COMPONENT_LABEL}={Component.WORKER}"
+    try:
+        scene.kubectl("drain", node, workers, "--delete-emptydir-data", "--timeout=60s")
+    finally:
+        scene.kubectl("uncordon", node)
+    return node
+
+
 def _kill_operator(_scene: Scene, _choice: random.Random) -> str | None:
     """Kill the operator that serves with its pod, since kubelet would wait longer each time to start it again."""
     # What is killed while no operator serves is another fault, which `make truth` has.
@@ -77,6 +105,8 @@ def _kill_operator(_scene: Scene, _choice: random.Random) -> str | None:
 _ACTS: Mapping[Kind, Act] = {
     RANK: _kill_process(_RANKS, Component.WORKER, Container.WORKER),
     POD: _delete_pod(Component.WORKER),
+    EVICTION: _evict,
+    DRAIN: _drain,
     HEAD: _delete_pod(Component.HEAD),
     GCS: _kill_process(_GCS, Component.HEAD, Container.HEAD),
     AGENT: _delete_pod(Component.AGENT),

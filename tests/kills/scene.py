@@ -67,13 +67,17 @@ class Job:
         """Return how often the ranks were restored."""
         return len(list(self._checkpoints.glob("[0-9]*")))
 
+    def output(self) -> str:
+        """Return what the training has printed."""
+        return self._log.read_text(errors="replace")
+
     def end(self) -> None:
         """End the command line."""
         self._process.kill()
         self._process.wait()
 
     def _tail(self) -> str:
-        return "\n".join(self._log.read_text(errors="replace").splitlines()[-_LOG_LINES:])
+        return "\n".join(self.output().splitlines()[-_LOG_LINES:])
 
 
 class Scene:
@@ -152,10 +156,17 @@ class Scene:
 
     def pods(self, component: Component) -> list[str]:
         """Return the names of a component's pods that run and are not being deleted."""
+        return sorted(str(pod["metadata"]["name"]) for pod in self._running(component))
+
+    def nodes(self, component: Component) -> list[str]:
+        """Return the nodes of these pods."""
+        return [str(pod["spec"]["nodeName"]) for pod in self._running(component)]
+
+    def _running(self, component: Component) -> list[dict[str, Any]]:
         selector = f"{CLUSTER_LABEL}={NAME},{COMPONENT_LABEL}={component}"
         pods = self.kubectl.json("pods", f"--selector={selector}")["items"]
         alive = [pod for pod in pods if "deletionTimestamp" not in pod["metadata"]]
-        return sorted(str(pod["metadata"]["name"]) for pod in alive if pod["status"].get("phase") == "Running")
+        return [pod for pod in alive if pod["status"].get("phase") == "Running"]
 
     def shell(self, pod: str, container: Container, script: str) -> str:
         """Run a script in a pod."""

@@ -4,6 +4,7 @@ What they do in Ray is simulated, and one process simulates both.
 """
 
 import asyncio
+import random
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -41,6 +42,8 @@ LOOK_SECONDS = 0.1
 START_SECONDS = 0.05
 # Seconds from a rank's creation to the end of its constructor.
 CONSTRUCTOR_SECONDS = 0.05
+# Ranks that are told before they end take as long at most to answer.
+MOST_ANSWER_SECONDS = 1.0
 DEATHS = {
     "NodeLost": Death(RankEnd.NODE_LOST, "the node died", "the node died"),
     "Removed": Death(RankEnd.REMOVED, "it was removed", "it was removed"),
@@ -113,6 +116,7 @@ class Executor:
 
     def _step(self, gcs: ray.Gcs) -> None:
         self._run_constructors(gcs)
+        gcs.end_the_told()
         plan = self._plan.of(self._exchange.plan_stamp(), self._exchange.read_plan)
         if plan is None:
             self._say(Reports(session=gcs.session), gcs)
@@ -151,8 +155,9 @@ class Executor:
             case Announce():
                 gcs.announced[action.group] = (action.uid, action.incarnation, action.is_final)
             case EndRanks():
-                for name in action.names:
-                    gcs.kill(gcs.ranks[str(name)], "Removed")
+                for name in map(str, action.names):
+                    answers = random.Random(name).uniform(0, MOST_ANSWER_SECONDS)
+                    gcs.end(gcs.ranks[name], answers if action.seconds else None)
             case LaunchGroup():
                 self._launch(action, gcs, launches.prepared[action.group.uid])
             case RunGroup():

@@ -4,6 +4,7 @@ This is the simulation's truth, with which statuses are compared.
 """
 
 import secrets
+import time
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import Any
@@ -48,6 +49,8 @@ class Rank:
     state: str = "PENDING_CREATION"
     cause: str | None = None
     made_at: float = 0.0
+    # When it ends, once it was told that it will; by the monotonic clock.
+    ends_at: float | None = None
 
     @property
     def is_alive(self) -> bool:
@@ -89,6 +92,8 @@ class Gcs:
     # The latest checks of pools' nodes, by the pool's UID, and what is wrong with the nodes of pods.
     preflights: dict[str, PreflightRecord] = field(default_factory=dict)
     unfit: dict[str, str] = field(default_factory=dict)
+    # Ranks that the agent ended without a word, although their incarnation was whole and well.
+    untold: list[str] = field(default_factory=list)
     # Failed launches, by UID and incarnation.
     failed: dict[tuple[str, int], Explanation] = field(default_factory=dict)
 
@@ -116,6 +121,30 @@ class Gcs:
     def kill(self, rank: Rank, cause: str = "ProcessDied") -> None:
         """End one rank."""
         rank.state, rank.cause = "DEAD", cause
+
+    def end(self, rank: Rank, seconds: float | None) -> None:
+        """End a rank from the agent: so long after it was told, or at once without a word."""
+        if seconds is not None:
+            rank.ends_at = rank.ends_at or time.monotonic() + seconds
+            return
+        if rank.ends_at is None and self._is_well(rank):
+            self.untold.append(str(rank.name))
+        self.kill(rank, "Removed")
+
+    def _is_well(self, rank: Rank) -> bool:
+        """Return whether all ranks of the incarnation are ready, and none of them has failed."""
+        name = rank.name
+        ranks = self.ranks_of(name.uid, name.incarnation)
+        alive = [each for each in ranks.values() if each.state == "ALIVE" and not self.has_raised(each)]
+        has_ended = all(self.runs.get(str(each.name), RunRecord(RunStep.BEGUN)).has_ended for each in ranks.values())
+        is_hanging = (name.uid, name.incarnation) in self.hangs
+        return len(alive) == name.world_size and name.birth == 0 and not is_hanging and not has_ended
+
+    def end_the_told(self) -> None:
+        """End the ranks whose time is over."""
+        for rank in self.ranks.values():
+            if rank.is_alive and rank.ends_at is not None and rank.ends_at < time.monotonic():
+                self.kill(rank, "Removed")
 
     def pause(self, rank: Rank) -> None:
         """Pause a rank for a debugger."""
@@ -153,7 +182,7 @@ class Gcs:
         placement = self.placements.pop(name, None)
         for rank in self.ranks.values():
             if placement and rank.node_id == placement.node_id and rank.is_alive and rank.name.uid:
-                rank.state, rank.cause = "DEAD", "Removed"
+                self.end(rank, None)
 
     def ranks_of(self, uid: str, incarnation: int | None = None) -> dict[int, Rank]:
         """Return the ranks of a group by number, of one incarnation or of any: of each rank the latest birth."""

@@ -165,6 +165,20 @@ def _cut_node_off(stage: Stage, _answer: Answer, undo: ExitStack) -> None:
     machine.cut_off(_worker_node(stage), undo)
 
 
+# By it, an administrator says that the node is really gone: Kubernetes removes its pods once it is NotReady.
+_OUT_OF_SERVICE = "node.kubernetes.io/out-of-service"
+
+
+def _lose_heads_node(stage: Stage, _answer: Answer, undo: ExitStack) -> None:
+    """Lose the node of the head for good; return when the head's next pod runs on another one."""
+    old, node = stage.pod(Component.HEAD), str(stage.pod_manifest(Component.HEAD)["spec"]["nodeName"])
+    machine.lose_node(node, undo)
+    undo.callback(stage.kubectl, "taint", "node", node, f"{_OUT_OF_SERVICE}-")
+    stage.kubectl("taint", "node", node, f"{_OUT_OF_SERVICE}=nodeshutdown:NoExecute")
+    new = stage.another_pod(Component.HEAD, old)
+    stage.kubectl("wait", "pod", new, "--for=jsonpath={.status.phase}=Running", "--timeout=120s")
+
+
 def _stop_api_server(_stage: Stage, _answer: Answer, undo: ExitStack) -> None:
     with undo:
         machine.stop_daemon("kube-apiserver", undo)
@@ -185,6 +199,15 @@ NO_FAULTS = (
         "head-claim",
         "head pod deleted, whose GCS has a claim",
         _delete(Component.HEAD, *_NOW),
+        15,
+        may_be_unknown=True,
+        needs_local=True,
+        has_claim=True,
+    ),
+    NoFault(
+        "head-node",
+        "head's node lost, whose GCS has a claim",
+        _lose_heads_node,
         15,
         may_be_unknown=True,
         needs_local=True,

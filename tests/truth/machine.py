@@ -39,6 +39,13 @@ def stop_node(node: str, undo: ExitStack) -> None:
         stopped |= new
 
 
+def lose_node(node: str, undo: ExitStack) -> None:
+    """Kill all processes in a node's pods and stop those of the node itself, as if its power was cut."""
+    stop_node(node, undo)
+    for pid in _pod_processes(node):
+        _signal(pid, signal.SIGKILL)
+
+
 def stop_in_container(container_id: str, words: str, undo: ExitStack) -> None:
     """Stop the processes of a container whose command line has these words.
 
@@ -95,13 +102,13 @@ def _in_container(container_id: str) -> list[int]:
 def _node_processes(node: str) -> list[int]:
     """Return the processes in the node's pods, and those in the mount namespace of its containerd."""
     containerd = processes.pid(f"containerd-{node}")
-    root = f"{cgroups.kubelet_root(node)}/"
     home = None if containerd is None else _mounts(containerd)
+    return [*_pod_processes(node), *(pid for pid in cgroups.members() if home is not None and _mounts(pid) == home)]
 
-    def belongs(pid: int) -> bool:
-        return root in _read(pid, "cgroup") or (home is not None and _mounts(pid) == home)
 
-    return [pid for pid in cgroups.members() if belongs(pid)]
+def _pod_processes(node: str) -> list[int]:
+    root = f"{cgroups.kubelet_root(node)}/"
+    return [pid for pid in cgroups.members() if root in _read(pid, "cgroup")]
 
 
 def _mounts(pid: int) -> str | None:

@@ -92,7 +92,7 @@ class Stage:
         undo.callback(self.kubectl, "delete", "persistentvolume", self.namespace, "--wait=false")
         for manifest in claim(self.namespace, self.namespace, directory):
             self._apply(manifest)
-        return {"head": {"gcsStorage": {"claimName": self.namespace}}}
+        return {"head": {"gcsStorage": {"claimName": self.namespace}, "podTemplate": {"spec": {"affinity": _APART}}}}
 
     def _remove(self) -> None:
         say(f"removing namespace {self.namespace}")
@@ -201,6 +201,17 @@ class Stage:
         self.kubectl("apply", "--filename=-", stdin=json.dumps(manifest))
 
 
+# The ranks are not lost with the node of the head.
+_APART = {
+    "podAntiAffinity": {
+        "requiredDuringSchedulingIgnoredDuringExecution": [
+            {
+                "topologyKey": "kubernetes.io/hostname",
+                "labelSelector": {"matchLabels": {CLUSTER_LABEL: NAME, COMPONENT_LABEL: Component.WORKER}},
+            }
+        ]
+    }
+}
 # Its ranks are killed often, so it has a large budget of restarts.
 _GROUP = {
     "worker": {"class": "ranks.Rank"},

@@ -44,6 +44,11 @@ class RankName:
         whole = f"{self.group}/{self.uid}/{self.incarnation}/{self.rank}-of-{self.world_size}"
         return f"{whole}/{self.birth}" if self.birth else whole
 
+    @property
+    def incarnation_key(self) -> str:
+        """What all ranks of this incarnation have in common, and no others."""
+        return f"{self.uid}/{self.incarnation}"
+
     @classmethod
     def parse(cls, text: str) -> RankName | None:
         """Parse a Ray actor name; return ``None`` if the actor is not a rank of a WorkerGroup."""

@@ -1,7 +1,7 @@
 """How far the launch of a group is: pure functions that decisions and reports use."""
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
 from workergroups.naming import RankName
@@ -63,6 +63,27 @@ def ranks_of(group: PlannedGroup, state: RayState) -> dict[int, RankActor]:
 def is_complete(group: PlannedGroup, state: RayState) -> bool:
     """Return whether every rank of this incarnation was created, dead ones included."""
     return len(ranks_of(group, state)) == group.world_size
+
+
+def told_ranks(plan: ClusterPlan, state: RayState, successor: PlannedGroup | None = None) -> frozenset[RankName]:
+    """Return the ranks that are told before they end: those of whole incarnations that end although none has failed.
+
+    Args:
+        successor: Only those that were replaced by this group, which waits for their end.
+    """
+    groups = {group.uid: group for group in plan.groups}
+    sets: dict[str, set[RankName]] = {}
+    for rank in state.ranks:
+        if rank.state == "ALIVE" and (successor is None or rank.name.group == successor.name):
+            sets.setdefault(rank.name.incarnation_key, set()).add(rank.name)
+    return frozenset().union(*(names for names in sets.values() if _is_told(names, groups)))
+
+
+def _is_told(names: Collection[RankName], groups: Mapping[str, PlannedGroup]) -> bool:
+    first = next(iter(names))
+    group = groups.get(first.uid)
+    is_earlier = group is None or (first.incarnation < group.incarnation and group.cause is None)
+    return is_earlier and {name.rank for name in names} == set(range(first.world_size))
 
 
 def needs_launch(group: PlannedGroup, state: RayState) -> bool:
@@ -212,6 +233,9 @@ def _waits_for(
     placements = rank_placements(group, plan, state)
     if placements is None:
         return Explanation(LaunchState.WAITING_FOR_POOLS, "")
+    if earlier := told_ranks(plan, state, group):
+        message = f"waiting for {len(earlier)} earlier ranks, which have been told, and end when they have answered"
+        return Explanation(LaunchState.LAUNCHING, message)
     return _waits_for_preflight(placements, plan, state)
 
 

@@ -69,11 +69,12 @@ def leaving_placements(plan: ClusterPlan, state: RayState) -> list[PlacementName
 
 
 def ending_nodes(plan: ClusterPlan, state: RayState) -> set[str]:
-    """Return the ids of the live nodes whose pods are about to be deleted, since their pool gives them back.
+    """Return the ids of the live nodes whose pods are about to be deleted: their pool gives them back, or is gone.
 
     What is on them ends with them, as Kubernetes tells the ranks there before it ends a pod.
     """
-    return {node.id for pool in plan.pools if pool.gives_back for node in nodes_of(pool, state)}
+    staying = {None, *(pool.node_group for pool in plan.pools if not pool.gives_back)}
+    return {node.id for node in state.nodes.values() if node.node_group not in staying}
 
 
 def rank_placements(group: PlannedGroup, plan: ClusterPlan, state: RayState) -> tuple[RankPlacement, ...] | None:

@@ -47,8 +47,8 @@ class Attempt:
     """What is known of an attempt when the next one is due."""
 
     job_id: str
-    head: str | None
-    """The container in which it was submitted; ``None`` if that is not known."""
+    heads: tuple[str, ...] | None
+    """The containers in one of which it was submitted, if that still runs; ``None`` if they are not known."""
     session: str | None
     ray_head: str | None
     """Ray's id of the head's node in that session, which may outlive it."""
@@ -132,14 +132,15 @@ class Attempts:
         """Submit the attempt that is due. If that fails, it remains due."""
         pool, number = self._pool, self._number + 1
         job_id = f"{self._submission.job}-{number}" if self._retries else self._submission.job
-        heads = _heads(self._kept)
+        before = _heads(self._kept)
         patience = WAIT_SECONDS if self._retries else RECONNECT_SECONDS
         job = self._submission.start(pool, self._kept, job_id, number, patience)
         self._number, self._latest = number, Attempt(job_id, None, None, None, ())
         try:
-            # With other heads than before, it is not known in which of them the attempt runs.
-            is_sure = len(heads) == 1 and heads == _heads(self._kept)
-            self._latest = _attempt(pool, job_id, heads.pop() if is_sure else None)
+            # If the head was replaced meanwhile, the attempt is in one of both, or went with one in between.
+            after = _heads(self._kept)
+            heads = None if before is None or after is None else tuple(sorted(before | after))
+            self._latest = _attempt(pool, job_id, heads)
             self._kept.put(_record(self._latest, self._submission, number, self._retries, pool.name))
         except ClientError as error:
             tell(f"no record of job {job_id} will outlive Ray's head: {error}")
@@ -167,7 +168,7 @@ def is_retried(record: JobRecord, left: int) -> bool:
 
 def doubt_of_end(record: JobRecord, attempt: Attempt) -> str | None:
     """Return why it is not sure that the attempt has ended; ``None`` if it is."""
-    if record.state != LOST or attempt.head is not None:
+    if record.state != LOST or attempt.heads is not None:
         return None
     return (
         "it is not known in which container of Ray's head the attempt ran, so its driver may still run: see "
@@ -196,19 +197,19 @@ def summary(record: JobRecord) -> str:
     return f"{record.state}: {record.message.partition(', last available logs')[0]}"
 
 
-def _heads(kept: KeptRecords) -> set[str]:
+def _heads(kept: KeptRecords) -> set[str] | None:
     try:
         return kept.heads()
     except ClientError:
-        return set()
+        return None
 
 
-def _attempt(pool: Handle, job_id: str, head: str | None) -> Attempt:
+def _attempt(pool: Handle, job_id: str, heads: tuple[str, ...] | None) -> Attempt:
     """Return what the next attempt must know of the one that was just submitted."""
     report = pool_status(pool.target).reservation
     hopeful = [group.name for group in groups_on(pool.cluster, pool.target) if _is_hopeful(group)]
     session, ray_head = (report.session, report.head) if report else (None, None)
-    return Attempt(job_id, head, session, ray_head, tuple(hopeful))
+    return Attempt(job_id, heads, session, ray_head, tuple(hopeful))
 
 
 def _is_hopeful(group: Target) -> bool:
@@ -223,7 +224,7 @@ def _is_hopeful(group: Target) -> bool:
 def _record(attempt: Attempt, submission: Submission, number: int, retries: int, pool: str) -> KeptJobRecord:
     import shlex
 
-    from workergroups_api.job_record import MAX_COMMAND, MAX_GROUPS, KeptJobRecord
+    from workergroups_api.job_record import MAX_COMMAND, MAX_GROUPS, MAX_HEADS, KeptJobRecord
     from workergroups_common.text import plain
 
     return KeptJobRecord(
@@ -234,7 +235,7 @@ def _record(attempt: Attempt, submission: Submission, number: int, retries: int,
         pool=pool,
         groups=attempt.groups[:MAX_GROUPS],
         entrypoint=plain(shlex.join(submission.command), MAX_COMMAND),
-        head=attempt.head,
+        heads=(attempt.heads or ())[:MAX_HEADS],
         session=attempt.session,
         state="PENDING",
         started=datetime.now(timezone.utc),

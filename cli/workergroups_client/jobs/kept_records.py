@@ -145,7 +145,9 @@ def absent(kept: KeptJobRecord, heads: set[str], *, has_answered: bool) -> JobRe
     )
     if record.has_ended:
         return record
-    if kept.head in heads:
+    # If it ran in one of several heads, the one that answers knows it if it was that one.
+    is_elsewhere = has_answered and len(kept.heads) > 1
+    if heads.intersection(kept.heads) and not is_elsewhere:
         why = "Ray no longer knows the job" if has_answered else "Ray does not answer"
         return replace(record, state=UNKNOWN, message=f"{why}, but the head in which it ran still runs")
     was = f"the job, which was {kept.state} when it was last seen"

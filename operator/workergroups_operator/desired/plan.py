@@ -15,6 +15,7 @@ from workergroups_operator.policy.incarnation import GroupIncarnation, is_final
 from workergroups_operator.policy.keep_unreadable import kept_groups, kept_pools
 from workergroups_operator.policy.plan_size import MAX_BYTES
 from workergroups_operator.policy.rank_failures import NO_RESTARTS, FailureResponse
+from workergroups_operator.templates import notice
 
 # Of what drivers are told of a failure.
 _MAX_CAUSE = 512
@@ -66,6 +67,7 @@ def _pool(pool: ResourcePool, observed: Observed, decisions: Decisions) -> Plann
         # The agent releases the bundles of a suspended pool, and reports when its nodes have left Ray.
         reserves=pool.is_reserved and not is_suspended,
         gives_back=is_suspended,
+        notice_seconds=notice.seconds_of(pool),
         domains=None if is_suspended else _domains(pool, observed),
         preflight=None if is_suspended else decisions.preflights.get(pool.name),
     )

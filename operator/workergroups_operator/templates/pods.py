@@ -41,8 +41,6 @@ from workergroups_operator.templates.tls import with_tls
 
 _GROUP_ENV = "workergroups-group-env"
 _GROUP_ENV_DIRECTORY = f"/opt/{_GROUP_ENV}"
-# KubeRay starts Ray under a shell that forwards no signal: a longer wait would only hold the devices longer.
-TERMINATION_SECONDS = 5
 # On a busy node, a pod without requests starves first, and then its probes fail.
 _HEAD_REQUESTS = {"cpu": "200m", "memory": "512Mi"}
 # When the first driver connects, which is the executor, Ray would start a process for each CPU.
@@ -105,7 +103,7 @@ def head_template(
         "spec": {
             **placement(oldest, head),
             **NOTHING_UNASKED,
-            "terminationGracePeriodSeconds": TERMINATION_SECONDS,
+            "terminationGracePeriodSeconds": notice.TERMINATION_SECONDS,
             "volumes": [*volumes(mounted, oldest.spec.shared_memory), _gcs_storage(head)],
             "containers": [container],
         },
@@ -152,7 +150,7 @@ def worker_template(
         "spec": {
             **named_pull_secrets(pool),
             **NOTHING_UNASKED,
-            "terminationGracePeriodSeconds": notice.SECONDS + TERMINATION_SECONDS,
+            "terminationGracePeriodSeconds": notice.SECONDS + notice.TERMINATION_SECONDS,
             "nodeSelector": _node_selector(pool),
             "tolerations": tolerations(pool),
             **given("priorityClassName", pool.spec.priority_class_name),
@@ -163,7 +161,7 @@ def worker_template(
     }
     merged = _with_users(template, pool.spec.pod_template, Container.WORKER, images, pool.spec.node_setup)
     if isinstance(merged["spec"], dict):
-        merged["spec"] = notice.with_notice(merged["spec"], Container.WORKER, TERMINATION_SECONDS)
+        merged["spec"] = notice.with_notice(merged["spec"], Container.WORKER)
     encrypted = _with_tls(merged, Container.WORKER, key, images) if tls else merged
     return stamped_nodes(encrypted, pool, image_of(pool, images))
 

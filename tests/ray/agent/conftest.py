@@ -6,7 +6,7 @@ from tempfile import TemporaryDirectory
 import pytest
 
 from tests.ray.agent.executor_process import EXECUTOR, Process
-from tests.ray.agent.planned import Agent
+from tests.ray.agent.planned import Agent, pool
 from tests.ray.agent.raylets import is_empty, patient_cluster, running_cluster
 from workergroups_api.vocabulary import Variable
 
@@ -36,9 +36,9 @@ def patient_raylets(ray_environment, rays):
 @pytest.fixture
 def agent(cluster, tmp_path):
     agent = Agent(tmp_path)
-    agent.until(lambda _: is_empty(), pools=())  # of tests whose executor is a process of its own
+    agent.until(lambda _: is_empty(), pools=(pool(reserves=False),))  # of tests whose executor is a process of its own
     yield agent
-    agent.until(lambda _: is_empty(), pools=())
+    agent.until(lambda _: is_empty(), pools=(pool(reserves=False),))
 
 
 @pytest.fixture

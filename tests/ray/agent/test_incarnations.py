@@ -1,15 +1,16 @@
 """One incarnation of a group after another, and launches that are cut short."""
 
 import dataclasses
+import threading
 
 import pytest
 import ray
 
 import workergroups
-from tests.ray.agent.planned import Agent, Group, launch
+from tests.ray.agent.planned import Agent, Group, launch, pool, write_orders
 from tests.ray.agent.test_executor import all_ready, is_in, ranks
 from workergroups.naming import NAMESPACE
-from workergroups_agent.executor import launch_record
+from workergroups_agent.executor import ending, launch_record
 
 
 def names():
@@ -96,7 +97,7 @@ def test_a_failed_launch_stays_failed_under_the_next_executor_and_leaves_nothing
     following.until(all_ready, dataclasses.replace(trainer, incarnation=2, code=""))
     following.until(lambda reports: not reports.groups)
     assert launch_record.known() == set()
-    following.until(lambda _: not names(), pools=())
+    following.until(lambda _: not names())
 
 
 def test_a_process_that_dies_while_it_launches_is_reported_with_its_pod(agent):
@@ -113,3 +114,68 @@ def test_keyword_arguments_may_have_any_name(agent, name):
 def test_arguments_of_a_third_of_a_megabyte_arrive(agent):
     agent.until(all_ready, Group(launch=launch(init_kwargs={"text": "x" * 350_000})))
     assert len(workergroups.attach("trainer").execute_all_sync("arguments")[0]["text"]) == 350_000
+
+
+SAVER = """
+import time
+import workergroups
+
+class Saver(workergroups.Worker):
+    def __init__(self, file, seconds=0):
+        super().__init__()
+        self.file, self.seconds, self.steps = f"{file}.{self.rank}", seconds, 0
+
+    def train(self):
+        while self.notice is None:
+            self.steps += 1
+            time.sleep(0.01)
+        return self.notice.reason
+
+    def on_notice(self, notice):
+        time.sleep(self.seconds)
+        with open(self.file, "a") as file:
+            file.write(f"{self.steps > 0} {notice.reason}\\n")
+"""
+
+
+def saving(tmp_path, **kwargs):
+    given = launch("saver.Saver", init_kwargs={"file": str(tmp_path / "saved"), **kwargs})
+    return Group(more_files={"saver.py": SAVER}, launch=given)
+
+
+def test_ranks_of_a_group_that_is_changed_save_before_the_next_ones_are_created(agent, tmp_path):
+    first = saving(tmp_path, seconds=1)
+    agent.until(all_ready, first)
+    calls = workergroups.attach("trainer").execute_all_async("train")
+    agent.go_on_until(lambda _: True)
+    second = dataclasses.replace(first, incarnation=2)
+    waiting = ranks(agent.until(lambda reports: ranks(reports).message, second))
+    assert "2 earlier ranks, which have been told" in waiting.message
+    agent.go_on_until(lambda reports: all_ready(reports) and len(names()) == 2)
+    assert ray.get(calls) == [ending.REASON] * 2
+    assert [(tmp_path / f"saved.{rank}").read_text() for rank in (0, 1)] == [f"True {ending.REASON}\n"] * 2
+
+
+def test_a_driver_saves_before_the_ranks_of_a_suspended_group_end(agent, tmp_path):
+    trainer = Group()
+    agent.until(all_ready, trainer)
+    group = workergroups.attach("trainer")
+    assert group.notice is None
+    write_orders(
+        agent.exchange, agent.session, (dataclasses.replace(trainer, incarnation=2, is_suspended=True),), (pool(),)
+    )
+    agent.go_on_until(lambda _: group.notice is not None)
+    assert group.execute_all_sync("add", x=[1, 1]) == [1, 2]
+    answering = threading.Thread(target=group.answer_notice)
+    answering.start()
+    agent.go_on_until(is_in("Suspended"))
+    answering.join(10)
+    assert not answering.is_alive()
+    assert group.notice is None
+
+
+def test_ranks_that_take_too_long_to_save_end_when_their_time_is_over(agent, tmp_path):
+    trainer = saving(tmp_path, seconds=60)
+    agent.until(all_ready, trainer)
+    hurried = pool().model_copy(update={"notice_seconds": 1})
+    agent.until(lambda _: not names(), pools=(hurried,))

@@ -364,6 +364,36 @@ def test_a_rank_that_waits_for_its_place_is_ended_from_a_pod_that_is_not_the_age
     assert "n-agent" not in action.node_ids
 
 
+WHOLE = ranks(0, 1, 2, 3)
+
+
+@pytest.mark.parametrize(
+    ("groups", "there", "seconds"),
+    [
+        ([group(incarnation=2)], WHOLE, 30),
+        ([], WHOLE, 30),
+        ([group().model_copy(update={"uid": "uid-again"})], WHOLE, 30),
+        # One that has failed waits for nobody, and nobody for ranks that cannot answer yet.
+        ([group(incarnation=2).model_copy(update={"cause": "rank 3: it was killed"})], WHOLE, 0),
+        ([group(incarnation=2)], [*ranks(0, 1, 2), rank(3, "DEAD")], 0),
+        ([group(incarnation=2)], [*ranks(0, 1, 2), rank(3, "PENDING_CREATION")], 0),
+    ],
+)
+def test_ranks_that_nothing_is_wrong_with_are_told_before_they_end(groups, there, seconds):
+    pool_ = pool().model_copy(update={"notice_seconds": 30})
+    actions = decide(plan(pool_, *groups), state(*RESERVED, ranks=there), launches())
+    (ended,) = [each for each in actions if isinstance(each, EndRanks)]
+    assert ended.seconds == seconds
+    assert len(ended.names) == len([each for each in there if each.is_alive])
+    is_launched = bool([each for each in actions if isinstance(each, LaunchGroup)])
+    assert is_launched == (bool(groups) and not seconds)
+
+
+def test_what_is_on_the_nodes_of_a_deleted_pool_ends_with_them():
+    deleted = state(*RESERVED, ranks=WHOLE)
+    assert of_kind((EndRanks, RemovePlacement), plan(pool(name="q")), deleted) == []
+
+
 def suspended():
     return group(session=None, incarnation=2, revision=None).model_copy(update={"bundles": ()})
 

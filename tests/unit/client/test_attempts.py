@@ -209,9 +209,16 @@ def test_a_head_that_comes_back_with_its_session_begins_the_next_attempt_once_it
     assert b"".join(world.submit().logs(follow=True)) == b"train-1\ntrain-2\n"
 
 
+def test_an_attempt_whose_head_was_replaced_meanwhile_was_in_one_of_both(monkeypatch):
+    world = World(monkeypatch, loses_head(), ends("SUCCEEDED"))
+    world.after_submit = lambda: world.head.update(status=head(life="life-1b")["status"])
+    assert b"".join(world.submit().logs(follow=True)) == b"train-1\ntrain-2\n"
+
+
 def test_if_it_is_not_known_which_head_had_the_job_there_is_no_other_attempt(monkeypatch):
     world = World(monkeypatch, loses_head())
-    world.after_submit = lambda: world.head.update(status=head(life="life-1b")["status"])
+
+    world.after_submit = lambda: monkeypatch.setattr(attempts, "_heads", lambda kept: None)
     with pytest.raises(ClientError, match="there is no next one: it is not known in which container of Ray's head"):
         list(world.submit().logs(follow=True))
     assert world.submitted == [("train-1", "1")]

@@ -130,7 +130,7 @@ def test_a_wrong_id_is_reported_with_near_ones(cluster):
 
 @pytest.mark.parametrize("name", ["headless", "broken"])
 def test_a_job_that_ended_with_its_head_is_found_and_is_lost(cluster, name):
-    cluster.kept[name].records = [kept("gone-2", head="life-1", attempt=2, job="gone"), kept("gone-1", job="gone")]
+    cluster.kept[name].records = [kept("gone-2", heads=["life-1"], attempt=2, job="gone"), kept("gone-1", job="gone")]
     for wanted in ("gone", "gone-2", name):
         job = found(cluster, wanted)
         assert (job.id, job.record().state, job.record().exit_code, job.record().attempt) == ("gone-2", "LOST", 1, 2)
@@ -141,7 +141,7 @@ def test_a_job_that_ended_with_its_head_is_found_and_is_lost(cluster, name):
 
 
 def test_while_its_head_runs_a_job_of_which_ray_says_nothing_is_not_lost(cluster):
-    cluster.kept["broken"].records = [kept("away", head="life-2")]
+    cluster.kept["broken"].records = [kept("away", heads=["life-2"])]
     job = found(cluster, "away")
     assert (job.record().state, job.record().exit_code) == ("UNKNOWN", None)
     with pytest.raises(UnreachableError, match="job away may still be running: Ray does not answer"):
@@ -161,7 +161,7 @@ def test_records_that_cannot_be_read_hide_no_job(cluster):
 
 
 def test_an_end_that_nobody_followed_is_noted(cluster):
-    cluster.kept["ppo"].records = [kept("ppo-1", "ppo", head="life-2")]
+    cluster.kept["ppo"].records = [kept("ppo-1", "ppo", heads=["life-2"])]
     with all_jobs(cluster, "ppo"):
         pass
     assert cluster.kept["ppo"].noted == replace(JOBS["ppo"][1])

@@ -20,7 +20,7 @@ NAME = "ppo-job-records"
 
 def kept(job_id="ppo-1", minute=0, **more):
     fields = {"id": job_id, "job": job_id, "pool": "ppo", "entrypoint": "python train.py", "state": "RUNNING"}
-    return KeptJobRecord(**{**fields, "head": RUNS, "started": f"2026-01-01T12:{minute:02}:00Z", **more})
+    return KeptJobRecord(**{**fields, "heads": [RUNS], "started": f"2026-01-01T12:{minute:02}:00Z", **more})
 
 
 def records(*objects):
@@ -90,7 +90,10 @@ ENDED = {"state": "SUCCEEDED", "ended": "2026-01-01T13:00:00Z", "driver_exit_cod
         # Another head runs, or none.
         ([], [kept()], {"uid/life-2"}, [("ppo-1", "LOST", 1)]),
         (None, [kept()], set(), [("ppo-1", "LOST", 1)]),
-        (None, [kept(head=None)], {RUNS}, [("ppo-1", "LOST", 1)]),
+        (None, [kept(heads=[])], {RUNS}, [("ppo-1", "LOST", 1)]),
+        # In one of two heads: the one that answers would know it.
+        (None, [kept(heads=[RUNS, "uid/life-0"])], {RUNS}, [("ppo-1", "UNKNOWN", None)]),
+        ([], [kept(heads=[RUNS, "uid/life-0"])], {RUNS}, [("ppo-1", "LOST", 1)]),
         # Its head runs, perhaps in a pod that is leaving.
         (None, [kept()], {RUNS, "uid/life-2"}, [("ppo-1", "UNKNOWN", None)]),
         ([], [kept()], {RUNS}, [("ppo-1", "UNKNOWN", None)]),

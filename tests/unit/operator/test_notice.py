@@ -18,20 +18,18 @@ def lifecycle(**more):
 
 
 def test_the_ranks_have_the_grace_period_but_its_last_seconds():
-    ours, sidecar = with_notice(spec_of(), "ray-worker", 5)["containers"]
+    ours, sidecar = with_notice(spec_of(), "ray-worker")["containers"]
     assert ours["lifecycle"] == lifecycle()
     assert sidecar == {"name": "sidecar"}
-    short = with_notice(spec_of(grace=3), "ray-worker", 5)["containers"][0]
+    short = with_notice(spec_of(grace=3), "ray-worker")["containers"][0]
     assert short["lifecycle"]["preStop"]["exec"]["command"][-1] == "0"
 
 
 def test_what_the_user_runs_before_the_end_stays():
     theirs = {"preStop": {"sleep": {"seconds": 3}}}
-    assert with_notice(spec_of(lifecycle=theirs), "ray-worker", 5) == spec_of(lifecycle=theirs)
+    assert with_notice(spec_of(lifecycle=theirs), "ray-worker") == spec_of(lifecycle=theirs)
     started = {"postStart": {"exec": {"command": ["true"]}}}
-    assert with_notice(spec_of(lifecycle=started), "ray-worker", 5)["containers"][0]["lifecycle"] == lifecycle(
-        **started
-    )
+    assert with_notice(spec_of(lifecycle=started), "ray-worker")["containers"][0]["lifecycle"] == lifecycle(**started)
 
 
 @pytest.mark.parametrize(
@@ -39,4 +37,4 @@ def test_what_the_user_runs_before_the_end_stays():
     [{}, spec_of(grace="odd"), spec_of() | {"containers": "odd"}, spec_of(lifecycle="odd"), spec_of(name="other")],
 )
 def test_what_is_no_pod_is_left_to_the_api_server(spec):
-    assert with_notice(spec, "ray-worker", 5) == spec
+    assert with_notice(spec, "ray-worker") == spec

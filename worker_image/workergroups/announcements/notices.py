@@ -1,30 +1,33 @@
-"""Which nodes are about to go, and which drivers they wait for, in the key-value store of Ray's control service (GCS).
+"""What is about to end, and for which drivers that waits, in the key-value store of Ray's control service (GCS).
 
-A node writes its notice under its pod's name. A driver that looks for notices writes on which pods its ranks are, and
-which notices it has answered. The node ends when all of those drivers have answered that still run.
+A node writes its notice under its pod's name, and the agent writes that of an incarnation, all of whose ranks it is
+about to end. A driver that looks for notices writes what its ranks end with, and which notices it has answered. All
+wait until those drivers have answered that still run.
 """
 
 from __future__ import annotations
 
+import functools
 import json
 import time
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
 
 import ray
 
 from workergroups.announcements import store
+from workergroups.naming import NAMESPACE, RankName
 from workergroups.node import notice
-from workergroups.ray_private import records
+from workergroups.ray_private import key_value_store, records
 from workergroups.ray_private.gcs import Gcs
 
 _NOTICES, _DRIVERS = "workergroups-notices", "workergroups-notified-drivers"
 LOOK_SECONDS = 0.2
 GONE_SECONDS = 10.0
-"""As long after its deadline, a node is gone, and Ray knows it."""
+"""As long after its deadline, all of it is gone, and Ray knows it."""
 
 
 class NoticeReader:
-    """Looks for the notices of some ranks' nodes, on behalf of a driver.
+    """Looks for the notices of some ranks, on behalf of a driver.
 
     Args:
         actor_ids: The ranks; by default all actors of this driver that are alive.
@@ -38,64 +41,88 @@ class NoticeReader:
         else:
             actors = [records.actor(raw) for each in actor_ids if (raw := self._gcs.actor(each)) is not None]
         nodes = {each.node_id for each in actors}
-        table = map(records.node, self._gcs.nodes())
-        self._pods = sorted({each.pod for each in table if each.id in nodes})
+        pods = {each.pod for each in map(records.node, self._gcs.nodes()) if each.id in nodes}
+        self._keys = sorted(pods | _incarnations(actors))
         self._answered: set[str] = set()
         self._told: dict[str, notice.Notice] = {}
         self._write()
 
     def look(self) -> notice.Notice | None:
-        """Return the notice with the earliest deadline; ``None`` if none of the nodes has given any."""
-        found = self._gcs.get_many(_NOTICES, self._pods)
-        read = {pod: notice.read(data) for pod, data in found.items()}
+        """Return the notice with the earliest deadline; ``None`` if there is none."""
+        found = self._gcs.get_many(_NOTICES, self._keys)
+        read = {key: notice.read(data) for key, data in found.items()}
         # Of a deadline that is over, the pod's next container has nothing to say.
-        present = {pod: given for pod, given in read.items() if given is not None and given.seconds}
+        present = {key: given for key, given in read.items() if given is not None and given.seconds}
         self._told |= present
         return min(present.values(), key=_deadline, default=None)
 
     def answer(self) -> None:
-        """Let the nodes go whose notice was found, and return when Ray knows that they are gone."""
-        fresh = {pod: given for pod, given in self._told.items() if pod not in self._answered}
+        """Let go what has given the notices that were found, and return when Ray knows that it is gone."""
+        fresh = {key: given for key, given in self._told.items() if key not in self._answered}
         if not fresh:
             return
         self._answered |= fresh.keys()
         self._write()
         latest = max(given.seconds for given in fresh.values())
         until = time.monotonic() + latest + GONE_SECONDS
-        while time.monotonic() < until and fresh.keys() & _live_pods(self._gcs):
+        while time.monotonic() < until and fresh.keys() & _live(self._gcs):
             time.sleep(LOOK_SECONDS)
 
     def _write(self) -> None:
-        record = {"pods": self._pods, "answered": sorted(self._answered)}
+        record = {"keys": self._keys, "answered": sorted(self._answered)}
         self._gcs.put(_DRIVERS, self._key, json.dumps(record).encode())
 
 
-def tell(gcs: Gcs, pod: str, given: notice.Notice) -> None:
-    """Repeat this pod's notice for drivers.
+def of_own_incarnation() -> notice.Notice | None:
+    """Return the notice that this process's rank ends, with all of its incarnation; ``None`` if there is none.
+
+    It is as of the latest 0.2 s, as ranks may ask for it in each step.
+    """
+    key = _own_incarnation() if ray.is_initialized() else None
+    return None if key is None else _found(key, int(time.monotonic() / LOOK_SECONDS))
+
+
+@functools.cache
+def _own_incarnation() -> str | None:
+    name = RankName.parse(ray.get_runtime_context().get_actor_name() or "")
+    return None if name is None else name.incarnation_key
+
+
+@functools.lru_cache(maxsize=1)
+def _found(key: str, when: int) -> notice.Notice | None:
+    return notice.read(key_value_store.get(_NOTICES, key))
+
+
+def tell(gcs: Gcs, key: str, given: notice.Notice) -> None:
+    """Tell drivers of the notice of a pod, or of an incarnation.
 
     Raises:
         Exception: The GCS does not answer.
     """
-    gcs.put(_NOTICES, pod, notice.to_record(given))
+    gcs.put(_NOTICES, key, notice.to_record(given))
     _forget_the_dead(gcs)
 
 
-def wait_for_drivers(gcs: Gcs, pod: str, given: notice.Notice) -> None:
-    """Wait until the drivers have answered that have read notices of this pod's ranks, or the pod's time is over.
+def wait_for_drivers(gcs: Gcs, key: str, given: notice.Notice) -> None:
+    """Wait until the drivers have answered that have read notices of this key, or the time is over.
 
     Raises:
         Exception: The GCS does not answer.
     """
-    while given.seconds and _waiting(gcs, pod):
+    while given.seconds and is_awaited(gcs, key):
         time.sleep(LOOK_SECONDS)
 
 
-def _waiting(gcs: Gcs, pod: str) -> bool:
-    """Return whether a driver that runs has ranks in the pod, and has not answered."""
+def is_awaited(gcs: Gcs, key: str) -> bool:
+    """Return whether a driver that runs has read notices of this key, and has not answered.
+
+    Raises:
+        Exception: The GCS does not answer.
+    """
     gcs.check_session()
     found = gcs.get_many(_DRIVERS, _of_live_drivers(gcs, gcs.keys(_DRIVERS)))
     told = (store.read(data) or {} for data in found.values())
-    return any(pod in _texts(each.get("pods")) and pod not in _texts(each.get("answered")) for each in told)
+    return any(key in _texts(each.get("keys")) and key not in _texts(each.get("answered")) for each in told)
 
 
 def _of_live_drivers(gcs: Gcs, keys: Collection[str]) -> list[str]:
@@ -104,16 +131,23 @@ def _of_live_drivers(gcs: Gcs, keys: Collection[str]) -> list[str]:
 
 
 def _forget_the_dead(gcs: Gcs) -> None:
-    """Remove what pods and drivers have written that are gone."""
-    drivers, pods = set(gcs.keys(_DRIVERS)), set(gcs.keys(_NOTICES))
+    """Remove what drivers have written that are gone, and the notices of what is gone."""
+    drivers, told = set(gcs.keys(_DRIVERS)), set(gcs.keys(_NOTICES))
     for key in drivers.difference(_of_live_drivers(gcs, drivers)):
         gcs.delete(_DRIVERS, key)
-    for pod in pods - _live_pods(gcs):
-        gcs.delete(_NOTICES, pod)
+    for key in told - _live(gcs):
+        gcs.delete(_NOTICES, key)
 
 
-def _live_pods(gcs: Gcs) -> set[str]:
-    return {node.pod for node in map(records.node, gcs.nodes()) if node.is_alive}
+def _live(gcs: Gcs) -> set[str]:
+    """Return the pods of the live nodes, and the incarnations that have live ranks."""
+    pods = {node.pod for node in map(records.node, gcs.nodes()) if node.is_alive}
+    return pods | _incarnations(map(records.actor, gcs.actors("ALIVE")))
+
+
+def _incarnations(actors: Iterable[records.ActorRecord]) -> set[str]:
+    names = (RankName.parse(each.name) for each in actors if each.namespace == NAMESPACE)
+    return {name.incarnation_key for name in names if name is not None}
 
 
 def _deadline(given: notice.Notice) -> float:

@@ -116,9 +116,9 @@ class ActionRunner:
                 return self._groups.announce(group, uid, incarnation, is_final, births, cause)
             case AnnouncePool(pool, uid, nodes):
                 return self._pools.announce(pool, uid, nodes)
-            case EndRanks(names, node_ids):
-                if self._endings.end(names, node_ids):
-                    LOGGER.info("ending %d ranks without an owner", len(names))
+            case EndRanks(names, node_ids, seconds):
+                if count := self._endings.end(names, node_ids, seconds):
+                    LOGGER.info("ending %d ranks without an owner, which have %d s to answer", count, seconds)
             case LaunchGroup(group):
                 LOGGER.info("launching %s/%d: %d ranks", group.name, group.incarnation, len(action.used))
                 self._launches.start(action, prepared[group.uid], state)

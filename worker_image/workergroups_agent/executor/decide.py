@@ -19,6 +19,7 @@ from workergroups_agent.launch_state import (
     missing_ranks,
     next_birth,
     ranks_of,
+    told_ranks,
 )
 from workergroups_agent.placements import (
     RankPlacement,
@@ -29,7 +30,7 @@ from workergroups_agent.placements import (
     nodes_of,
     rank_placements,
 )
-from workergroups_agent.ray_state import JoinedNode, RayState
+from workergroups_agent.ray_state import JoinedNode, RankActor, RayState
 from workergroups_api.plan import ClusterPlan, PlannedGroup, PlannedPool
 from workergroups_api.vocabulary import LaunchState
 
@@ -79,6 +80,8 @@ class EndRanks:
 
     names: tuple[RankName, ...]
     node_ids: tuple[str, ...]
+    # How long they may take to answer that they have been told; 0 if they are not told.
+    seconds: int = 0
 
 
 @dataclass(frozen=True)
@@ -166,8 +169,19 @@ def _end_ranks(plan: ClusterPlan, state: RayState, ending: Collection[str]) -> I
     nodes = dict.fromkeys(rank.node_id for rank in ranks if rank.node_id in state.nodes)
     # A rank that waits for its bundle is on no node; any pod of the cluster will do.
     nodes |= dict.fromkeys(node.id for node in state.nodes.values() if node.node_group is not None)
-    if ranks and nodes:
-        yield EndRanks(tuple(rank.name for rank in ranks), tuple(nodes))
+    told = told_ranks(plan, state)
+    by_seconds: dict[int, list[RankName]] = {}
+    for rank in ranks:
+        by_seconds.setdefault(_notice_seconds(rank, plan, state) if rank.name in told else 0, []).append(rank.name)
+    for seconds, names in sorted(by_seconds.items()):
+        if nodes:
+            yield EndRanks(tuple(names), tuple(nodes), seconds)
+
+
+def _notice_seconds(rank: RankActor, plan: ClusterPlan, state: RayState) -> int:
+    node = state.nodes.get(rank.node_id)
+    known = (pool.notice_seconds for pool in plan.pools if node is not None and pool.node_group == node.node_group)
+    return next(known, 0)
 
 
 def _reserve(
@@ -211,7 +225,7 @@ def _launch(group: PlannedGroup, plan: ClusterPlan, state: RayState, launches: L
     if launch_state(group, plan, state, launches).reason != LaunchState.LAUNCHING:
         return
     placements = rank_placements(group, plan, state)
-    if placements is None or key in launches.running or key in launches.delayed:
+    if placements is None or key in launches.running or key in launches.delayed or told_ranks(plan, state, group):
         return
     pool = next(pool for pool in plan.pools if pool.name == group.bundles[0].pool)
     yield LaunchGroup(

@@ -3,7 +3,6 @@
 The executor reads no result of these tasks. They record in the GCS how a launch ended: see `launch_record`.
 """
 
-import contextlib
 import difflib
 import importlib
 import sys
@@ -127,13 +126,6 @@ def launch(order: LaunchOrder, files: CodeDirectory | None, provisions: Provisio
             print(plain(line, MAX_TRACEBACK), file=sys.stderr)
     else:
         launch_record.write(order.key, record)
-
-
-def end(names: Sequence[RankName]) -> None:
-    """End ranks, and ignore those that are gone already."""
-    for name in names:
-        with contextlib.suppress(ValueError):
-            ray.kill(ray.get_actor(str(name), namespace=NAMESPACE))
 
 
 def run(names: Sequence[RankName], method: str, kwargs: Mapping[str, Any]) -> None:

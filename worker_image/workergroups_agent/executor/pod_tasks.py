@@ -18,7 +18,7 @@ from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 from workergroups.naming import RankName
 from workergroups.node import group_env
 from workergroups_agent.exchange import PreparedLaunch
-from workergroups_agent.executor import launch_record, launcher
+from workergroups_agent.executor import ending, launch_record, launcher
 from workergroups_agent.executor.decide import LaunchGroup, RunGroup
 from workergroups_agent.executor.launch_record import LaunchStep
 from workergroups_agent.executor.provisions import CodeDirectory, Environment, Provisions, provide
@@ -41,7 +41,7 @@ from workergroups_common.container_env import linked
 
 LOGGER = logging.getLogger(__name__)
 CODE_DIRECTORY = "/tmp/workergroups/code"
-# If a task that ends ranks takes longer than this, its node may hang, and another node does it.
+# If a task that ends ranks takes so much longer than they have, its node may hang, and another node does it.
 END_SECONDS = 5.0
 # If the process of a launch has not started after this, the launch is reported to wait for it.
 SLOW_SECONDS = 8.0
@@ -228,25 +228,38 @@ class LaunchTasks:
         self._tries = _only(self._tries, kept)
 
 
+@dataclass(frozen=True)
+class _Ending:
+    """A task that ends ranks; it hangs after `until`, by the monotonic clock."""
+
+    names: frozenset[RankName]
+    node_id: str
+    ref: Any
+    until: float
+
+
 class EndingTasks:
-    """Tasks that end ranks, one at a time. If a task hangs, the next one runs on another node."""
+    """Tasks that end ranks. What a task that hangs has left is ended on another node."""
 
     def __init__(self) -> None:
-        self._running: dict[str, Any] = {}
-        self._latest = -END_SECONDS
+        self._running: list[_Ending] = []
 
-    def end(self, names: Sequence[RankName], node_ids: Sequence[str]) -> bool:
-        """End ranks, unless a task is doing so; return whether a task was started."""
-        done = set(_done(list(self._running.values())))
-        self._running = {node_id: ref for node_id, ref in self._running.items() if ref not in done}
-        if self._running and time.monotonic() - self._latest < END_SECONDS:
-            return False
-        node_id = next((node_id for node_id in node_ids if node_id not in self._running), None)
-        if node_id is None:
-            return False
-        self._running[node_id] = _task(launcher.end, node_id).remote(names)
-        self._latest = time.monotonic()
-        return True
+    def end(self, names: Sequence[RankName], node_ids: Sequence[str], seconds: int) -> int:
+        """End ranks, after they were told and have answered or had so many seconds.
+
+        Return for how many of them a task was started: no other task is at them.
+        """
+        done, now = set(_done([task.ref for task in self._running])), time.monotonic()
+        self._running = [task for task in self._running if task.ref not in done]
+        at_work = frozenset().union(*(task.names for task in self._running if task.until > now))
+        hanging = {task.node_id for task in self._running if task.until <= now}
+        fresh = [name for name in names if name not in at_work]
+        node_id = next((node_id for node_id in node_ids if node_id not in hanging), None)
+        if not fresh or node_id is None:
+            return 0
+        ref = _task(ending.end, node_id).remote(fresh, seconds)
+        self._running.append(_Ending(frozenset(fresh), node_id, ref, now + seconds + END_SECONDS))
+        return len(fresh)
 
 
 class RunTasks:

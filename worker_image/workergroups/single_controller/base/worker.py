@@ -24,9 +24,9 @@ class Worker:
     is 0 of 1 since each rank sees its own devices only (so ``torch.cuda.set_device(LOCAL_RANK)`` is right);
     ``WG_PREFIX``; and the accelerator's visible-devices variable.
 
-    A class may have a method ``on_notice(notice)``, a coroutine or not, for what a rank has to do before its node ends,
-    such as to save what it alone has. It is called once, between the calls of drivers. The node waits until it has
-    returned on all of its ranks, and for no longer than the notice says; what it raises is in the rank's log.
+    A class may have a method ``on_notice(notice)``, a coroutine or not, for what a rank has to do before it ends, with
+    its node or with its group, such as to save what it alone has. It is called between the calls of drivers. The rank
+    does not end before it has returned, or the notice's time is over; what it raises is in the rank's log.
 
     Args:
         cuda_visible_devices: Overrides the visible devices, a comma-separated list of indices.
@@ -61,8 +61,10 @@ class Worker:
 
     @property
     def notice(self) -> Notice | None:
-        """The notice that this rank's node is about to go; ``None`` if there is none. Calls see it at once."""
-        return current()
+        """The notice that this rank is about to end; ``None`` if there is none. A call that runs sees it, too."""
+        from workergroups.announcements import notices
+
+        return current() or notices.of_own_incarnation()
 
     def get_master_addr_port(self) -> tuple[str, str]:
         """Return the address and port where the group's ranks meet, from ``MASTER_ADDR`` and ``MASTER_PORT``."""

@@ -54,7 +54,7 @@ class GroupRanks:
 
     @cached_property
     def notices(self) -> NoticeReader:
-        """What finds the notices of the ranks' nodes."""
+        """What finds the notices of the ranks."""
         return NoticeReader(self.actor_ids)
 
     def record(self) -> group_record.GroupRecord:

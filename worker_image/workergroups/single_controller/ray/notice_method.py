@@ -1,11 +1,14 @@
-"""How a rank hears that its node is about to go: by a call that it makes to itself, and so between other calls."""
+"""How a rank hears that it is about to end: by a call, and so between other calls.
+
+Before its node ends, it calls itself. When the agent ends all ranks of its group, that calls them.
+"""
 
 from __future__ import annotations
 
 import inspect
 import logging
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import ray
@@ -15,8 +18,14 @@ from workergroups.ray_private.actors import has_async_methods
 
 LOGGER = logging.getLogger(__name__)
 NOTICE_METHOD = "_workergroups_notice"
-"""No user's method has this name."""
+"""The ranks of classes that want to hear of it have this method, and no user's method has this name."""
 _USERS = "on_notice"
+
+
+def wants_notice(cls: type) -> bool:
+    """Return whether the class, or that of one of its roles, has a method for a notice."""
+    roles: Mapping[str, Any] = getattr(cls, "role_classes", {})
+    return callable(getattr(cls, _USERS, None)) or any(wants_notice(each.user_class) for each in roles.values())
 
 
 def notice_method(cls: type) -> Callable[..., Any]:
@@ -45,7 +54,7 @@ def _listeners(rank: Any) -> Iterator[Callable[[notice.Notice], Any]]:
 
 def listen(rank: Any) -> None:
     """Let the node's end wait for this rank, if it wants to hear of that; call it when the constructor has returned."""
-    if not notice.is_expected() or not any(_listeners(rank)):
+    if not notice.is_expected() or not hasattr(rank, NOTICE_METHOD):
         return
     answered = notice.wait_for_me()
     own = ray.get_runtime_context().current_actor

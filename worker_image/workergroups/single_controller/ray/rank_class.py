@@ -18,7 +18,7 @@ from workergroups.single_controller.base import ClassWithInitArgs
 from workergroups.single_controller.base.call_forms import first_by_name
 from workergroups.single_controller.base.decorator import registered_methods
 
-from .notice_method import NOTICE_METHOD, listen, notice_method
+from .notice_method import NOTICE_METHOD, listen, notice_method, wants_notice
 from .rank_process import RankLaunch
 from .run_method import RUN_METHOD, run_method
 from .taken_names import check_methods
@@ -133,7 +133,7 @@ def rank_actor_class(cls: Any, post_mortem: bool = False) -> Any:
         "__init__": __init__,
         "__repr__": __repr__,
         RUN_METHOD: run_method(base),
-        NOTICE_METHOD: notice_method(base),
+        **({NOTICE_METHOD: notice_method(base)} if wants_notice(base) else {}),
         "__doc__": base.__doc__,
         "__module__": base.__module__,
         "__qualname__": base.__qualname__,

@@ -115,17 +115,18 @@ class RankGroup(Closing, WorkerGroup):
 
     @property
     def notice(self) -> Notice | None:
-        """The notice of the first of the ranks' nodes that is about to go; ``None`` while no node has given any.
+        """The notice of the first of the ranks that is about to end; ``None`` while there is none.
 
-        Reading it asks Ray's control service (the GCS), and none of the ranks. From the first time on, nodes that give
-        notice wait for this driver until it calls ``answer_notice``, or until their time is over.
+        Ranks end with their node, or all together when their group is changed, restarted, suspended or deleted. Reading
+        it asks Ray's control service (the GCS), and none of the ranks. From the first time on, what gives notice waits
+        for this driver until it calls ``answer_notice``, or until its time is over.
         """
         return self._ranks.notices.look()
 
     def answer_notice(self) -> None:
-        """Let the nodes end whose notice was read, and return when they are gone; at once if none was read.
+        """Let the ranks end whose notice was read, and return when they have; at once if none was read.
 
-        So call it when this driver has done what it had to do, such as to save. Calls of the ranks there then raise
+        So call it when this driver has done what it had to do, such as to save. Calls of these ranks then raise
         `RankDiedError`, and nothing is lost that was done after.
         """
         self._ranks.notices.answer()
