@@ -16,9 +16,8 @@ FILE = "/tmp/workergroups-notice"
 
 def seconds_of(pool: ResourcePool) -> int:
     """Return how long the pool's ranks may take to answer a notice."""
-    template = pool.spec.pod_template.to_json() if pool.spec.pod_template else {}
-    spec = template.get("spec")
-    seconds = _seconds(spec) if isinstance(spec, Mapping) else None
+    template = pool.spec.pod_template
+    seconds = _seconds(template.spec or {}) if template else None
     return SECONDS if seconds is None else seconds
 
 

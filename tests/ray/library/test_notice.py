@@ -176,7 +176,7 @@ def test_a_node_waits_for_a_driver_that_reads_notices_until_it_has_answered(grou
     assert not node.is_alive()
     answering.join(1)
     assert answering.is_alive()  # as long as Ray has the node
-    monkeypatch.setattr(notices, "_live_pods", lambda gcs: set())
+    monkeypatch.setattr(notices, "_live", lambda gcs: set())
     answering.join(10)
     assert not answering.is_alive()
     group.answer_notice()  # there is nothing to answer
@@ -189,8 +189,8 @@ def test_a_node_waits_for_no_driver_that_never_asked_and_for_none_that_has_ended
     group_of(Saver)
     gcs = Gcs.of_driver()
     (pod,) = {node.pod for node in map(records.node, gcs.nodes()) if node.is_alive}
-    gcs.put(notices._DRIVERS, "ffff:ended", b'{"pods": ["%s"], "answered": []}' % pod.encode())
-    for odd in (b"", b"odd", b'{"pods": 3}', b'{"pods": [[]]}'):
+    gcs.put(notices._DRIVERS, "ffff:ended", b'{"keys": ["%s"], "answered": []}' % pod.encode())
+    for odd in (b"", b"odd", b'{"keys": 3}', b'{"keys": [[]]}'):
         gcs.put(notices._DRIVERS, f"{ray.get_runtime_context().get_job_id()}:{odd!r}", odd)
     node = node_of(30)
     node.join(10)

@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.kills.judge import AGENT, DRIVER, HEAD, OPERATOR, POD, RANK, Held, Kill, unowned, untruths
+from tests.kills.judge import AGENT, DRIVER, HEAD, OPERATOR, POD, RANK, Held, Kill, steps_lost, unowned, untruths
 from tests.truth.watch import GROUPS, POOLS, Seen
 
 READY = {POOLS: "session/pods", GROUPS: "session/1"}
@@ -80,3 +80,20 @@ RANKS = ("g/uid-g/7/0-of-2", "g/uid-g/7/1-of-2")
 )
 def test_what_is_held_without_an_owner(placements, actors, world_size, wrong):
     assert unowned(Held(placements, actors), "uid-p", 2, "uid-g", 7, world_size) == wrong
+
+
+@pytest.mark.parametrize(
+    ("log", "lost"),
+    [
+        ("", 0),
+        (
+            "attempt 000001 ends after step 7\n\nattempt 000002, incarnation 2: from step 7\n",
+            0,
+        ),
+        ("attempt 000001 ends after step 7\nattempt 000002, incarnation 2: from step 0\n", 7),
+        # The driver ended, too, and said nothing.
+        ("attempt 000003, incarnation 2: from step 40\n", 0),
+    ],
+)
+def test_a_training_that_goes_on_where_it_was_has_lost_no_step(log, lost):
+    assert steps_lost(log) == lost

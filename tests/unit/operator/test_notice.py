@@ -2,7 +2,8 @@
 
 import pytest
 
-from workergroups_operator.templates.notice import with_notice
+from tests.unit.operator.make import pool
+from workergroups_operator.templates.notice import seconds_of, with_notice
 
 
 def spec_of(grace=35, **container):
@@ -38,3 +39,16 @@ def test_what_the_user_runs_before_the_end_stays():
 )
 def test_what_is_no_pod_is_left_to_the_api_server(spec):
     assert with_notice(spec, "ray-worker") == spec
+
+
+@pytest.mark.parametrize(
+    ("template", "seconds"),
+    [
+        ({}, 30),
+        ({"podTemplate": {"spec": {"terminationGracePeriodSeconds": 125}}}, 120),
+        ({"podTemplate": {"spec": {"terminationGracePeriodSeconds": 3}}}, 0),
+        ({"podTemplate": {"spec": {"terminationGracePeriodSeconds": "odd"}}}, 30),
+    ],
+)
+def test_ranks_that_end_without_their_pod_have_as_long(template, seconds):
+    assert seconds_of(pool(**template)) == seconds
