@@ -138,7 +138,8 @@ class _Play:
             await self._delete_all()
         # Faults delay the agents' Roles, and these go with the pools.
         lacking = [each for each in self.scene.proxy.forbidden if each.startswith(OPERATOR)]
-        if wrong := [*self.monitor.violations, *lacking]:
+        untold = [f"rank {name} ended without a notice" for name in self.scene.world.untold]
+        if wrong := [*self.monitor.violations, *lacking, *untold]:
             raise Violation("; ".join(wrong))
 
     @asynccontextmanager

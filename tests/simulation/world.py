@@ -51,6 +51,8 @@ class World:
         # The state of clusters whose head starts again with it.
         self.away: dict[str, Gcs] = {}
         self.agents: dict[str, Agent] = {}
+        # Ranks that an agent ended without a word, although their incarnation was whole and well.
+        self.untold: list[str] = []
         # Clusters whose GCS or executor runs, but does not answer.
         self.frozen: set[str] = set()
         # Clusters whose executor reports nonsense.
@@ -198,7 +200,7 @@ class World:
             return
         if left is not None:
             self._restart_workers(cluster)
-        self.gcs[cluster] = Gcs(container.token, metadata["name"], metadata["uid"])
+        self.gcs[cluster] = Gcs(container.token, metadata["name"], metadata["uid"], untold=self.untold)
 
     def _restart_workers(self, cluster: str) -> None:
         """End the containers of the raylets, which end without their GCS."""

@@ -143,7 +143,7 @@ def test_a_pool_that_shrinks_gives_up_a_node_when_its_ranks_have_ended(agent):
 def test_a_pool_that_is_gone_is_not_attached_to(agent):
     agent.until(reserved)
     agent.until(lambda reports: not reports.pools, pools=())
-    with pytest.raises(PoolNotFoundError, match=r"nothing is reserved for a pool 'actors' .* with bundles here: none"):
+    with pytest.raises(PoolNotFoundError, match=r"nothing is reserved for a pool 'actors' "):
         attach_pool("actors", timeout=0.5)
 
 

@@ -103,6 +103,15 @@ def tell(gcs: Gcs, key: str, given: notice.Notice) -> None:
     _forget_the_dead(gcs)
 
 
+def withdraw(gcs: Gcs, key: str) -> None:
+    """Remove the notice of what has ended.
+
+    Raises:
+        Exception: The GCS does not answer.
+    """
+    gcs.delete(_NOTICES, key)
+
+
 def wait_for_drivers(gcs: Gcs, key: str, given: notice.Notice) -> None:
     """Wait until the drivers have answered that have read notices of this key, or the time is over.
 

@@ -49,6 +49,7 @@ def _tell_and_end(handles: Mapping[RankName, Any], given: Notice) -> None:
             _, left = ray.wait(answers, num_returns=len(answers), timeout=0) if answers else ([], [])
             if not left and not notices.is_awaited(gcs, key):
                 _end(incarnations[key].values())
+                notices.withdraw(gcs, key)
                 del waiting[key]
         if not waiting or not given.seconds:
             return
@@ -56,7 +57,8 @@ def _tell_and_end(handles: Mapping[RankName, Any], given: Notice) -> None:
 
 
 def _told(handle: Any, given: Notice) -> Any:
-    return getattr(handle, NOTICE_METHOD).options(name="on_notice").remote(given)
+    # By keyword: without the class, Ray knows no others.
+    return getattr(handle, NOTICE_METHOD).options(name="on_notice").remote(given=given)
 
 
 def _handle(name: RankName) -> Any:
