@@ -92,7 +92,7 @@ class Stage:
         undo.callback(self.kubectl, "delete", "persistentvolume", self.namespace, "--wait=false")
         for manifest in claim(self.namespace, self.namespace, directory):
             self._apply(manifest)
-        return {"head": {"gcsStorage": {"claimName": self.namespace}, "podTemplate": {"spec": {"affinity": _APART}}}}
+        return {"head": {"gcsStorage": {"claimName": self.namespace}, "podTemplate": {"spec": _ON_DEVICE_NODES}}}
 
     def _remove(self) -> None:
         say(f"removing namespace {self.namespace}")
@@ -201,16 +201,18 @@ class Stage:
         self.kubectl("apply", "--filename=-", stdin=json.dumps(manifest))
 
 
-# The ranks are not lost with the node of the head.
-_APART = {
-    "podAntiAffinity": {
-        "requiredDuringSchedulingIgnoredDuringExecution": [
-            {
-                "topologyKey": "kubernetes.io/hostname",
-                "labelSelector": {"matchLabels": {CLUSTER_LABEL: NAME, COMPONENT_LABEL: Component.WORKER}},
+# Heads run on one of the local cluster's two nodes for devices, where nothing else runs that could be lost with it.
+_ON_DEVICE_NODES = {
+    "tolerations": [{"key": f"{vendor}.com/gpu", "operator": "Exists"} for vendor in ("nvidia", "amd")],
+    "affinity": {
+        "nodeAffinity": {
+            "requiredDuringSchedulingIgnoredDuringExecution": {
+                "nodeSelectorTerms": [
+                    {"matchExpressions": [{"key": "kubernetes.io/hostname", "operator": "NotIn", "values": ["plain"]}]}
+                ]
             }
-        ]
-    }
+        }
+    },
 }
 # Its ranks are killed often, so it has a large budget of restarts.
 _GROUP = {
