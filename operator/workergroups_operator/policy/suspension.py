@@ -110,7 +110,7 @@ def _has_bundles(group: WorkerGroup, observed: Observed) -> bool:
 def _by_spec(pool: ResourcePool) -> Explanation:
     return Explanation(
         Reason.SUSPENDED,
-        "spec.suspend is true: the pool has no pods and holds no devices; to start it: "
+        "spec.suspend is true, so the pool gets no pods, and Suspended says whether some are left; to start it: "
         + pool.in_namespace(f"workergroups resume {pool.name}"),
     )
 
@@ -119,8 +119,9 @@ def _unused(pool: ResourcePool, idle: PoolIdle) -> Explanation:
     since = f" since {idle.since.astimezone(UTC):%Y-%m-%dT%H:%M:%SZ}" if idle.since else ""
     return Explanation(
         Reason.IDLE,
-        f"the pool has not been used{since}, so it has no pods and holds no devices, as spec.idle says; a group on it "
-        "wakes it, and so does: " + pool.in_namespace(f"workergroups job submit {pool.name}"),
+        f"the pool has not been used{since}, so it gets no pods, as spec.idle says, and Suspended says "
+        "whether some are left; a group on it wakes it, and so does: "
+        + pool.in_namespace(f"workergroups job submit {pool.name}"),
     )
 
 
