@@ -11,7 +11,7 @@ import ray
 
 from workergroups import Dispatch, Notice, RayClassWithInitArgs, RayResourcePool, RayWorkerGroup, Worker, register
 from workergroups.announcements import notices
-from workergroups.node.notice import REASON
+from workergroups.node.notice import REASON, to_record
 from workergroups.ray_private import records
 from workergroups.ray_private.gcs import Gcs
 
@@ -185,17 +185,40 @@ def test_a_node_waits_for_a_driver_that_reads_notices_until_it_has_answered(grou
     assert not second.is_alive()
 
 
-def test_a_node_waits_for_no_driver_that_never_asked_and_for_none_that_has_ended(group_of, node_of):
+def test_a_node_waits_for_no_driver_that_never_asked_or_has_ended_and_for_none_of_ranks_that_have(group_of, node_of):
     group_of(Saver)
     gcs = Gcs.of_driver()
     (pod,) = {node.pod for node in map(records.node, gcs.nodes()) if node.is_alive}
     gcs.put(notices._DRIVERS, "ffff:ended", b'{"keys": ["%s"], "answered": []}' % pod.encode())
-    for odd in (b"", b"odd", b'{"keys": 3}', b'{"keys": [[]]}'):
+    ended = b'{"keys": ["%s", "uid-of-a-group/3"]}' % pod.encode()
+    for odd in (b"", b"odd", b'{"keys": 3}', b'{"keys": [[]]}', ended):
         gcs.put(notices._DRIVERS, f"{ray.get_runtime_context().get_job_id()}:{odd!r}", odd)
     node = node_of(30)
     node.join(10)
     assert not node.is_alive()
     assert "ffff:ended" not in gcs.keys(notices._DRIVERS)
+
+
+def test_a_node_that_gives_notice_while_another_one_ends_does_not_wait_either(group_of, node_of, monkeypatch):
+    group = group_of(Saver)
+    assert group.notice is None
+    gcs, reader = Gcs.of_driver(), group._ranks.notices
+    first, second = f"{reader._keys[0]}", "another-pod"
+    reader._keys.append(second)
+    node = node_of(30)
+    while group.notice is None:
+        time.sleep(0.05)
+    monkeypatch.setattr(notices, "_live", lambda gcs: {first, second})
+    answering = threading.Thread(target=group.answer_notice)
+    answering.start()
+    node.join(10)
+    given = Notice("another", time.time() + 30)
+    gcs.put(notices._NOTICES, second, to_record(given))
+    notices.wait_for_drivers(gcs, second, given)
+    assert given.seconds > 20
+    monkeypatch.setattr(notices, "_live", lambda gcs: set())
+    answering.join(10)
+    assert not answering.is_alive()
 
 
 def test_a_driver_that_does_not_answer_keeps_the_node_until_the_deadline(group_of, node_of):

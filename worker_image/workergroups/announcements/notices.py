@@ -45,10 +45,12 @@ class NoticeReader:
         self._keys = sorted(pods | _incarnations(actors))
         self._answered: set[str] = set()
         self._told: dict[str, notice.Notice] = {}
-        self._write()
+        self._is_waited_for = False
 
     def look(self) -> notice.Notice | None:
-        """Return the notice with the earliest deadline; ``None`` if there is none."""
+        """Return the notice with the earliest deadline; ``None`` if there is none. From now on, answers are awaited."""
+        if not self._is_waited_for:
+            self._write()
         found = self._gcs.get_many(_NOTICES, self._keys)
         read = {key: notice.read(data) for key, data in found.items()}
         # Of a deadline that is over, the pod's next container has nothing to say.
@@ -57,20 +59,31 @@ class NoticeReader:
         return min(present.values(), key=_deadline, default=None)
 
     def answer(self) -> None:
-        """Let go what has given the notices that were found, and return when Ray knows that it is gone."""
-        fresh = {key: given for key, given in self._told.items() if key not in self._answered}
-        if not fresh:
-            return
-        self._answered |= fresh.keys()
-        self._write()
-        latest = max(given.seconds for given in fresh.values())
-        until = time.monotonic() + latest + GONE_SECONDS
-        while time.monotonic() < until and fresh.keys() & _live(self._gcs):
-            time.sleep(LOOK_SECONDS)
+        """Let go what has given the notices that were found, and return when Ray knows that it is gone.
+
+        What gives notice meanwhile, as other nodes that are drained, may go, too.
+        """
+        going: dict[str, notice.Notice] = {}
+        while fresh := {key: given for key, given in self._told.items() if key not in self._answered}:
+            going |= fresh
+            self._answered |= fresh.keys()
+            self._write()
+            until = time.monotonic() + max(given.seconds for given in going.values()) + GONE_SECONDS
+            while (
+                time.monotonic() < until and going.keys() & _live(self._gcs) and not self._told.keys() - self._answered
+            ):
+                time.sleep(LOOK_SECONDS)
+                self.look()
+
+    def stop(self) -> None:
+        """Let nothing wait for this driver until it looks again."""
+        self._gcs.delete(_DRIVERS, self._key)
+        self._is_waited_for = False
 
     def _write(self) -> None:
         record = {"keys": self._keys, "answered": sorted(self._answered)}
         self._gcs.put(_DRIVERS, self._key, json.dumps(record).encode())
+        self._is_waited_for = True
 
 
 def of_own_incarnation() -> notice.Notice | None:
@@ -125,13 +138,17 @@ def wait_for_drivers(gcs: Gcs, key: str, given: notice.Notice) -> None:
 def is_awaited(gcs: Gcs, key: str) -> bool:
     """Return whether a driver that runs has read notices of this key, and has not answered.
 
+    One whose ranks have all ended has nothing to answer.
+
     Raises:
         Exception: The GCS does not answer.
     """
     gcs.check_session()
     found = gcs.get_many(_DRIVERS, _of_live_drivers(gcs, gcs.keys(_DRIVERS)))
     told = (store.read(data) or {} for data in found.values())
-    return any(key in _texts(each.get("keys")) and key not in _texts(each.get("answered")) for each in told)
+    waiting = [keys for each in told if key in (keys := _texts(each.get("keys"))) - _texts(each.get("answered"))]
+    live = _live(gcs) if waiting else set()
+    return any(not (ranks := _of_ranks(keys)) or ranks & live for keys in waiting)
 
 
 def _of_live_drivers(gcs: Gcs, keys: Collection[str]) -> list[str]:
@@ -163,5 +180,9 @@ def _deadline(given: notice.Notice) -> float:
     return given.deadline
 
 
-def _texts(value: object) -> list[object]:
-    return value if isinstance(value, list) else []
+def _texts(value: object) -> set[str]:
+    return {each for each in value if isinstance(each, str)} if isinstance(value, list) else set()
+
+
+def _of_ranks(keys: set[str]) -> set[str]:
+    return {key for key in keys if "/" in key}  # no pod's name has one

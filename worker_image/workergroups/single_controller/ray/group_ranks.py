@@ -57,6 +57,13 @@ class GroupRanks:
         """What finds the notices of the ranks."""
         return NoticeReader(self.actor_ids)
 
+    def stop_notices(self) -> bool:
+        """Let no notice wait for this driver until it looks for one again; return whether it has looked before."""
+        has_looked = "notices" in self.__dict__
+        if has_looked:
+            self.notices.stop()
+        return has_looked
+
     def record(self) -> group_record.GroupRecord:
         """Return what rank 0 has published about the group; waits until its process is up."""
         return group_record.wait_for_record(actor_id(self.workers[0]), timeout=self._record_timeout)

@@ -245,7 +245,11 @@ class RankGroup(Closing, WorkerGroup):
         if self._ranks.is_closed:
             raise GroupClosedError(f"group {self.name_prefix!r} is closed, so it cannot be renewed: attach to it again")
         before = self._present
+        # This driver may wait for long, and calls none of these ranks meanwhile.
+        has_looked = self._ranks.stop_notices()
         found = self._find_next(timeout)
+        if found is None and has_looked:
+            self._ranks.notices.look()
         with _moving:
             if found is not None and self._present is before:  # else another thread has renewed this handle
                 self._move_with_roles(found._for_one_call())
