@@ -8,50 +8,99 @@ import pytest
 from workergroups.for_verl import notices
 
 
-@pytest.fixture
-def trainer(monkeypatch):
-    """A module as verl's, with a trainer that has saved nothing; and what it reads the notices of its nodes with."""
-    module = types.ModuleType("verl.trainer.of_a_test")
+class Reader:
+    """Reads the notices of the trainer's nodes."""
 
+    notice = None
+    answers = 0
+
+    def look(self):
+        return self.notice
+
+    def answer(self):
+        self.answers += self.notice is not None
+        self.notice = None
+
+
+def older(module):
     class Trainer:
-        def __init__(self):
-            self.saved = 0
+        saved = 0
 
         def _save_checkpoint(self):
-            assert reader.answers == 0
             self.saved += 1
 
         def step(self):
             if module.should_save_ckpt_esi(max_steps_duration=1.0, redundant_time=0):
                 self._save_checkpoint()
 
-    class Reader:
-        notice = None
-        answers = 0
-
-        def look(self):
-            return self.notice
-
-        def answer(self):
-            self.answers += 1
-
-    reader = Reader()
-    module.Trainer, module.should_save_ckpt_esi = Trainer, lambda max_steps_duration, redundant_time: False
-    monkeypatch.setitem(sys.modules, module.__name__, module)
-    monkeypatch.setattr(notices, "_reader", lambda: reader)
-    notices.save_on_notice()
-    notices.save_on_notice()  # by the next pool of the same program
-    return Trainer(), reader
+    module.should_save_ckpt_esi = lambda max_steps_duration, redundant_time: False
+    module.Trainer = Trainer
+    return Trainer()
 
 
-def test_without_a_notice_it_saves_as_often_as_it_would(trainer):
-    trainer, reader = trainer
+def of_v1(module, save_freq=1000):
+    class Base:
+        config = types.SimpleNamespace(trainer=types.SimpleNamespace(save_freq=save_freq))
+        saved = ended = 0
+
+        def _save_checkpoint(self):
+            assert not self.ended
+            self.saved += 1
+
+        def on_step_end(self):
+            self.ended += 1
+
+    class Trainer(Base):
+        def on_step_end(self):
+            super().on_step_end()
+
+        def step(self):
+            self.on_step_end()
+            assert self.ended == 1
+
+    module.Base, module.Trainer = Base, Trainer
+    return Trainer()
+
+
+@pytest.fixture
+def reader(monkeypatch):
+    found = Reader()
+    monkeypatch.setattr(notices, "_reader", lambda: found)
+    return found
+
+
+@pytest.fixture
+def change(monkeypatch, reader):
+    """Return a trainer of a module as verl's, once the module has been changed."""
+
+    def changed(make, **options):
+        module = types.ModuleType("verl.trainer.of_a_test")
+        trainer = make(module, **options)
+        monkeypatch.setitem(sys.modules, module.__name__, module)
+        notices.save_on_notice()
+        notices.save_on_notice()  # by the next pool of the same program
+        return trainer
+
+    return changed
+
+
+@pytest.mark.parametrize("make", [older, of_v1])
+def test_without_a_notice_it_saves_as_often_as_it_would(change, reader, make):
+    trainer = change(make)
     trainer.step()
     assert (trainer.saved, reader.answers) == (0, 0)
 
 
-def test_with_a_notice_it_saves_after_its_step_and_the_node_may_go(trainer):
-    trainer, reader = trainer
+@pytest.mark.parametrize("make", [older, of_v1])
+def test_with_a_notice_it_saves_after_its_step_and_the_node_may_go(change, reader, make):
+    trainer = change(make)
     reader.notice = "soon"
     trainer.step()
     assert (trainer.saved, reader.answers) == (1, 1)
+
+
+def test_a_trainer_that_saves_nothing_saves_nothing(change, reader):
+    trainer = change(of_v1, save_freq=-1)
+    reader.notice = "soon"
+    trainer.step()
+    assert (trainer.saved, reader.answers) == (0, 0)

@@ -48,10 +48,13 @@ class NoticeReader:
         self._is_waited_for = False
 
     def look(self) -> notice.Notice | None:
-        """Return the notice with the earliest deadline; ``None`` if there is none. From now on, answers are awaited."""
+        """Return the notice with the earliest deadline of those without an answer; ``None`` if there is none.
+
+        From now on, answers are awaited.
+        """
         if not self._is_waited_for:
             self._write()
-        found = self._gcs.get_many(_NOTICES, self._keys)
+        found = self._gcs.get_many(_NOTICES, [key for key in self._keys if key not in self._answered])
         read = {key: notice.read(data) for key, data in found.items()}
         # Of a deadline that is over, the pod's next container has nothing to say.
         present = {key: given for key, given in read.items() if given is not None and given.seconds}

@@ -1,7 +1,8 @@
 """verl's trainer saves a checkpoint when a node of its ranks is about to go, and the node waits until it is written.
 
-After each step, the trainer asks a function of verl's whether its rented machine is about to expire, and saves if it is
-(with ``trainer.save_freq`` above 0). Here the function also looks for notices.
+After each step, verl's older trainers ask a function of verl's whether their rented machine is about to expire, and save
+if it is: here, it also looks for notices. Those of verl's V1 call a method of their own, before which they save here.
+Both save only with ``trainer.save_freq`` above 0.
 """
 
 from __future__ import annotations
@@ -13,19 +14,26 @@ from typing import Any
 
 from workergroups.announcements.notices import NoticeReader
 
-_ASK, _SAVE = "should_save_ckpt_esi", "_save_checkpoint"
+_ASK, _SAVE, _STEP_END = "should_save_ckpt_esi", "_save_checkpoint", "on_step_end"
+_CHANGED = "_looks_for_notices"
 
 
 def save_on_notice() -> None:
     """Change the trainers that this process has imported; those that were changed before stay as they are."""
     for module in [each for name, each in sys.modules.items() if name.startswith("verl.")]:
-        ask = vars(module).get(_ASK)
-        if ask is None or hasattr(ask, "__wrapped__"):
-            continue
-        setattr(module, _ASK, _or_on_notice(ask))
-        for trainer in vars(module).values():
-            if isinstance(trainer, type) and _SAVE in vars(trainer):
-                setattr(trainer, _SAVE, _then_answer(vars(trainer)[_SAVE]))
+        _change(module, _ASK, _or_on_notice)
+        for trainer in list(vars(module).values()):
+            if isinstance(trainer, type) and hasattr(trainer, _SAVE):
+                _change(trainer, _SAVE, _then_answer)
+                _change(trainer, _STEP_END, _after_saving)
+
+
+def _change(owner: Any, name: str, changed: Callable[[Callable[..., Any]], Callable[..., Any]]) -> None:
+    original = vars(owner).get(name)
+    if original is not None and not hasattr(original, _CHANGED):
+        replacement = changed(original)
+        setattr(replacement, _CHANGED, True)
+        setattr(owner, name, replacement)
 
 
 @cache
@@ -50,3 +58,13 @@ def _then_answer(original: Callable[..., Any]) -> Callable[..., Any]:
         return result
 
     return _save_checkpoint
+
+
+def _after_saving(original: Callable[..., Any]) -> Callable[..., Any]:
+    @wraps(original)
+    def on_step_end(self: Any, *args: Any, **kwargs: Any) -> Any:
+        if self.config.trainer.save_freq > 0 and _reader().look() is not None:
+            self._save_checkpoint()
+        return original(self, *args, **kwargs)
+
+    return on_step_end
