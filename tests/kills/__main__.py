@@ -77,6 +77,7 @@ def _suffer(scene: Scene, choice: random.Random, number: int, steps: int) -> lis
             wrong += _judged(scene, kills) + _lost(job, kills, printed)
         if job.result() != undisturbed:
             wrong.append(f"{job.name} has another result than the undisturbed training")
+            say(f"  {wrong[-1]}")
         say(f"{job.name}: {killed - before} kills, {job.attempts()} attempts")
     return wrong
 
