@@ -1,7 +1,7 @@
 """verl's trainer saves a checkpoint when a node of its ranks is about to go, and the node waits until it is written.
 
-After each step, verl's older trainers ask a function of verl's whether their rented machine is about to expire, and save
-if it is: here, it also looks for notices. Those of verl's V1 call a method of their own, and save before it here.
+After each step, verl's older trainers ask a function of verl's whether their rented machine is about to expire, and
+save if it is: here, it also looks for notices. Those of verl's V1 call a method of their own, and save before it here.
 Both save only with ``trainer.save_freq`` above 0.
 """
 
