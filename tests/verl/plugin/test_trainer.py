@@ -49,7 +49,10 @@ def test_the_trainers_ranks_run_on_reserved_bundles(agent, cluster, tmp_path, us
     assert tiny_training.places(train(cluster, tmp_path, use_v1)) == sorted(reserved)
 
 
-def test_a_trainer_saves_after_the_step_in_which_a_node_gives_notice_and_the_node_waits(agent, cluster, tmp_path):
+@pytest.mark.parametrize("use_v1", [True, False])
+def test_a_trainer_saves_after_the_step_in_which_a_node_gives_notice_and_the_node_waits(
+    agent, cluster, tmp_path, use_v1
+):
     agent.until(lambda said: said.pools["actors"].report.reserved_nodes == NODES)
     gcs, checkpoints = Gcs.of_driver(), tmp_path / "checkpoints"
     (pod,) = {node.pod for node in map(records.node, gcs.nodes()) if node.is_alive}
@@ -58,7 +61,7 @@ def test_a_trainer_saves_after_the_step_in_which_a_node_gives_notice_and_the_nod
     tiny_model.write(tmp_path)
     # Without the notice, it would only save after the last step.
     options = ["trainer.save_freq=1000", f"trainer.default_local_dir={checkpoints}"]
-    command = [*tiny_training.command(sys.executable, tmp_path, NODES, True), *options]
+    command = [*tiny_training.command(sys.executable, tmp_path, NODES, use_v1), *options]
     with subprocess.Popen(command, cwd=tmp_path, env=os.environ | {"RAY_ADDRESS": cluster.address}) as trainer:
         while not gcs.keys(notices._DRIVERS):  # it looks for notices after its first step
             assert trainer.poll() is None
