@@ -47,13 +47,20 @@ def _tell_and_end(handles: Mapping[RankName, Any], given: Notice) -> None:
     while True:
         for key, answers in list(waiting.items()):
             _, left = ray.wait(answers, num_returns=len(answers), timeout=0) if answers else ([], [])
-            if not left and not notices.is_awaited(gcs, key):
+            if not left and not _is_awaited(gcs, key):
                 _end(incarnations[key].values())
                 notices.withdraw(gcs, key)
                 del waiting[key]
         if not waiting or not given.seconds:
             return
         time.sleep(LOOK_SECONDS)
+
+
+def _is_awaited(gcs: Gcs, key: str) -> bool:
+    try:
+        return notices.is_awaited(gcs, key)
+    except Exception:  # the GCS may be back before the time is over
+        return True
 
 
 def _told(handle: Any, given: Notice) -> Any:
