@@ -245,7 +245,7 @@ class EndingTasks:
         self._running: list[_Ending] = []
 
     def end(self, names: Sequence[RankName], node_ids: Sequence[str], seconds: int) -> int:
-        """End ranks, after they were told and have answered or had so many seconds.
+        """End ranks, after they were told and have answered or had that many seconds.
 
         Return for how many of them a task was started: no other task is at them.
         """
