@@ -81,7 +81,7 @@ async def test_groups_on_the_largest_pools_cost_other_namespaces_nothing(scene):
     ids=["failed", "hang", "message", "reason", "conditions"],
 )
 async def test_a_status_that_says_more_than_there_can_be_is_refused(scene, status):
-    """Whoever may start pods can have the agent's token, and so write statuses."""
+    """A user who may start pods can have the agent's token, and so write statuses."""
     await scene.group("g")
     for each in status.get("conditions", ()):
         each |= {"lastTransitionTime": "2026-01-01T00:00:00Z"}

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import json
 import random
 import time
 from collections.abc import Callable, Mapping
 
 from tests.truth import operators
+from tests.truth.faults import evict
 from tools.console import ToolError
 from workergroups_api.names import CLUSTER_LABEL, COMPONENT_LABEL
 from workergroups_api.vocabulary import Component, Container
@@ -73,10 +73,7 @@ def _evict(scene: Scene, choice: random.Random) -> str | None:
     if not pods:
         return None
     pod = choice.choice(pods)
-    metadata = {"name": pod, "namespace": scene.namespace}
-    eviction = {"apiVersion": "policy/v1", "kind": "Eviction", "metadata": metadata}
-    path = f"/api/v1/namespaces/{scene.namespace}/pods/{pod}/eviction"
-    scene.kubectl("create", f"--raw={path}", "--filename=-", stdin=json.dumps(eviction))
+    evict(scene.kubectl, scene.namespace, pod)
     return pod
 
 

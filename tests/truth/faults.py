@@ -8,6 +8,7 @@ from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import dataclass
 
+from tools.demo.kubectl import Kubectl
 from workergroups_api.vocabulary import Component, Container
 
 from . import machine, operators
@@ -78,12 +79,16 @@ def _replace_agent(stage: Stage, answer: Answer, undo: ExitStack) -> None:
     stage.kubectl("wait", "pod", new, "--for=condition=Ready", "--timeout=60s")
 
 
-def _evict(stage: Stage, _answer: Answer, _undo: ExitStack) -> None:
-    pod = stage.pod(Component.WORKER)
-    metadata = {"name": pod, "namespace": stage.namespace}
+def evict(kubectl: Kubectl, namespace: str, pod: str) -> None:
+    """Evict a pod, as the drain of a node does."""
+    metadata = {"name": pod, "namespace": namespace}
     eviction = {"apiVersion": "policy/v1", "kind": "Eviction", "metadata": metadata}
-    path = f"/api/v1/namespaces/{stage.namespace}/pods/{pod}/eviction"
-    stage.kubectl("create", f"--raw={path}", "--filename=-", stdin=json.dumps(eviction))
+    path = f"/api/v1/namespaces/{namespace}/pods/{pod}/eviction"
+    kubectl("create", f"--raw={path}", "--filename=-", stdin=json.dumps(eviction))
+
+
+def _evict(stage: Stage, _answer: Answer, _undo: ExitStack) -> None:
+    evict(stage.kubectl, stage.namespace, stage.pod(Component.WORKER))
 
 
 def _kill_rank(stage: Stage, answer: Answer, _undo: ExitStack) -> None:

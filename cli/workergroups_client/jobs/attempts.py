@@ -48,7 +48,7 @@ class Attempt:
 
     job_id: str
     heads: tuple[str, ...] | None
-    """The containers in one of which it was submitted, if that still runs; ``None`` if they are not known."""
+    """The head's containers that it may have been submitted in; ``None`` if they are not known."""
     session: str | None
     ray_head: str | None
     """Ray's id of the head's node in that session, which may outlive it."""

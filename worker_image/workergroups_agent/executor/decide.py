@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 from workergroups.naming import PlacementName, RankName
 from workergroups_agent.launch_state import (
+    LAUNCHING,
     Launches,
     LaunchKey,
     has_begun,
@@ -32,7 +33,6 @@ from workergroups_agent.placements import (
 )
 from workergroups_agent.ray_state import JoinedNode, RankActor, RayState
 from workergroups_api.plan import ClusterPlan, PlannedGroup, PlannedPool
-from workergroups_api.vocabulary import LaunchState
 
 
 @dataclass(frozen=True)
@@ -169,13 +169,14 @@ def _end_ranks(plan: ClusterPlan, state: RayState, ending: Collection[str]) -> I
     nodes = dict.fromkeys(rank.node_id for rank in ranks if rank.node_id in state.nodes)
     # A rank that waits for its bundle is on no node; any pod of the cluster will do.
     nodes |= dict.fromkeys(node.id for node in state.nodes.values() if node.node_group is not None)
+    if not ranks or not nodes:
+        return
     told = told_ranks(plan, state)
     by_seconds: dict[int, list[RankName]] = {}
     for rank in ranks:
         by_seconds.setdefault(_notice_seconds(rank, plan, state) if rank.name in told else 0, []).append(rank.name)
     for seconds, names in sorted(by_seconds.items()):
-        if nodes:
-            yield EndRanks(tuple(names), tuple(nodes), seconds)
+        yield EndRanks(tuple(names), tuple(nodes), seconds)
 
 
 def _notice_seconds(rank: RankActor, plan: ClusterPlan, state: RayState) -> int:
@@ -222,10 +223,11 @@ def _along_topology(
 def _launch(group: PlannedGroup, plan: ClusterPlan, state: RayState, launches: Launches) -> Iterator[LaunchGroup]:
     """Launch a group that waits for nothing, and lacks ranks."""
     key = key_of(group)
-    if launch_state(group, plan, state, launches).reason != LaunchState.LAUNCHING:
+    # With a message, it waits for something: for ranks that end before it, or for its next try.
+    if launch_state(group, plan, state, launches) != LAUNCHING:
         return
     placements = rank_placements(group, plan, state)
-    if placements is None or key in launches.running or key in launches.delayed or told_ranks(plan, state, group):
+    if placements is None or key in launches.running:
         return
     pool = next(pool for pool in plan.pools if pool.name == group.bundles[0].pool)
     yield LaunchGroup(
