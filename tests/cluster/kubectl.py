@@ -139,6 +139,18 @@ def writes() -> dict[str, float]:
     return counts
 
 
+def writes_at_rest() -> dict[str, float]:
+    """Return `writes` once there were none for three seconds, as an earlier test's driver ends after that test."""
+    deadline, before = time.monotonic() + 30, writes()
+    while True:
+        time.sleep(3)
+        after = writes()
+        if after == before:
+            return after
+        assert time.monotonic() < deadline, f"still written to: {before} became {after}"
+        before = after
+
+
 def pool(name: str = "actors", nodes: int = 1, processes: int = 2, **spec: Any) -> dict[str, Any]:
     """A ResourcePool on the NVIDIA node, unless the spec says otherwise."""
     defaults = {

@@ -7,7 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from tests.cluster.drivers import JOB, drive, look
-from tests.cluster.kubectl import Refused, config_map, group, kubectl, pool, writes
+from tests.cluster.kubectl import Refused, config_map, group, kubectl, pool, writes, writes_at_rest
 from tests.truth.faults import SIGNAL_GCS
 from tests.truth.watch import GROUPS, Watch
 
@@ -118,7 +118,7 @@ def test_user_code_finds_no_kubernetes_token_wherever_it_runs(namespace):
 
 
 def test_at_rest_nobody_writes(namespace):
-    before = writes()
+    before = writes_at_rest()
     time.sleep(15)
     assert writes() == before
 
@@ -207,7 +207,7 @@ def serving_operator():
 
 
 def test_the_operator_that_waits_takes_over_and_finds_nothing_to_write(namespace):
-    old, before = serving_operator(), writes()
+    old, before = serving_operator(), writes_at_rest()
     kubectl(*SYSTEM, "delete", "pod", old, "--wait=true")
     namespace.until(serving_operator, lambda name: name not in ("", old), 10)
     kubectl(*SYSTEM, "wait", "pod", "-l", OPERATOR, "--for=condition=Ready", "--timeout=60s")
