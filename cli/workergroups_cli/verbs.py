@@ -30,6 +30,7 @@ VERBS = {
     "logs": Verb("pod_commands", "logs", "Print the logs of ranks, of other processes, or of a node."),
     "stacks": Verb("group_commands", "stacks", "Show the Python stacks of processes, even while they hang."),
     "calls": Verb("group_commands", "calls", "List the calls that have not returned."),
+    "top": Verb("top_command", "top", "Show what ranks spend time on, and how busy the devices are."),
     "debug": Verb("debug_command", "debug", "List the processes that wait for a debugger, or attach to them."),
     "exec": Verb("pod_commands", "exec_", "Run a command on the head, at a process, or on every node."),
     "restart": Verb("lifecycle_commands", "restart", "Restart the ranks of a group or the nodes of a pool, and wait."),

@@ -1,8 +1,6 @@
 """What ranks spend their seconds on is among Ray's metrics."""
 
-import re
 import time
-import urllib.request
 from collections import Counter
 
 import ray
@@ -10,8 +8,9 @@ import ray
 import workergroups
 from tests.ray.agent.planned import Group, launch
 from tests.ray.agent.test_executor import all_ready
+from workergroups.naming import RankName
+from workergroups.processes import usage
 
-SERIES = re.compile(r"ray_workergroups_rank_seconds_total{(.*)} ([\d.e+-]+)")
 CODE = """
 import time
 import workergroups
@@ -29,20 +28,19 @@ class Busy(workergroups.Worker):
 """
 
 
-def scraped(group):
-    """The seconds of the group's ranks by activity and method, from all nodes of the Ray cluster."""
-    found = Counter()
-    for node in ray.nodes():
-        url = f"http://{node['NodeManagerAddress']}:{node['MetricsExportPort']}/metrics"
-        with urllib.request.urlopen(url, timeout=5) as page:
-            for labels, value in SERIES.findall(page.read().decode()):
-                tags = dict(re.findall(r'(\w+)="(.*?)"', labels))
-                if tags["group"] == group:
-                    found[tags["activity"], tags["method"]] += float(value)
-    return found
+def counted(monkeypatch, group):
+    """The seconds of the group's ranks by activity and method, and which ranks count them."""
+    monkeypatch.setenv("RAY_ADDRESS", ray.get_runtime_context().gcs_address)
+    found, ranks = Counter(), set()
+    for row in usage.answer().seconds:
+        name = RankName.parse(row.name)
+        if name.group == group and row.activity:
+            found[row.activity, row.method] += row.seconds
+            ranks.add(name.rank)
+    return found, ranks
 
 
-def test_each_second_of_a_rank_is_booked_once(agent):
+def test_each_second_of_a_rank_is_booked_once(agent, monkeypatch):
     group = Group(code=CODE, launch=launch("accumulator.Busy"))
     agent.until(all_ready, group)
     attached = workergroups.attach(group.name)
@@ -54,9 +52,12 @@ def test_each_second_of_a_rank_is_booked_once(agent):
     called = time.monotonic() - began
     schedule = {("Running", "compute"): 2 * 6.0, ("Running", "plain"): 2 * 2.0}
     deadline = time.monotonic() + 60
-    while sum((found := scraped(group.name)).values()) < 2 * (called + 15):  # Ray reports every ten seconds
+    found, ranks = counted(monkeypatch, group.name)
+    while sum(found.values()) < 2 * (called + 15):  # Ray reports every ten seconds
         assert time.monotonic() < deadline, found
         time.sleep(1)
+        found, ranks = counted(monkeypatch, group.name)
+    assert ranks == {0, 1}
     for what, seconds in schedule.items():
         assert -0.5 < found[what] - seconds < 2.5  # on a busy machine, a call takes longer than it sleeps
     assert found["Idle", ""] > 2 * 4

@@ -41,6 +41,7 @@ VERBS = [
     "logs",
     "stacks",
     "calls",
+    "top",
     "debug",
     "exec",
     "restart",

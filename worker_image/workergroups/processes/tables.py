@@ -92,6 +92,52 @@ class PauseRow(NamedTuple):
     pause: Pause
 
 
+class RankSecondsRow(NamedTuple):
+    """What a living rank has spent seconds on since its process began to count them."""
+
+    name: str
+    """The name of its actor; see `RankName`."""
+    activity: str
+    """Idle, Waiting, Collective or Running; see `rank_seconds`. Empty if nothing is counted."""
+    method: str
+    seconds: float
+
+
+class DeviceRow(NamedTuple):
+    """A device of a node, as Ray's node agent sees it."""
+
+    pod: str
+    number: str
+    """Its index on the node."""
+    product: str
+    utilization: float
+    """From 0 to 1."""
+    used_bytes: float
+    total_bytes: float
+
+
+class UsageTables(NamedTuple):
+    """What the ranks and the devices of a Ray cluster are used for."""
+
+    seconds: tuple[RankSecondsRow, ...]
+    devices: tuple[DeviceRow, ...]
+    troubles: tuple[str, ...]
+    """Of which pods there are no metrics, and why."""
+
+    @classmethod
+    def from_json(cls, said: Any) -> UsageTables:
+        """Return the tables that were written as JSON.
+
+        Raises:
+            TypeError: The program in the pod is of another version.
+            ValueError: Likewise.
+        """
+        seconds, devices, troubles = said
+        return cls(
+            tuple(RankSecondsRow(*row) for row in seconds), tuple(DeviceRow(*row) for row in devices), tuple(troubles)
+        )
+
+
 class GcsTables(NamedTuple):
     """What Ray's control service (the GCS) knows of the programs on the cluster."""
 

@@ -35,6 +35,8 @@ class NodeRecord:
     is_head: bool
     started: float
     """When it joined, in seconds since the epoch by the clock of the head."""
+    metrics_port: int
+    """Where Prometheus finds its metrics and those of its workers."""
 
 
 @dataclass(frozen=True)
@@ -111,6 +113,7 @@ def node(info: gcs_pb2.GcsNodeInfo) -> NodeRecord:
         is_alive=info.state == gcs_pb2.GcsNodeInfo.ALIVE,
         is_head=info.is_head_node,
         started=info.start_time_ms / 1000,
+        metrics_port=info.metrics_export_port,
     )
 
 
