@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 
-from tools.gpu_machine.checks import devices, fabric, faults, heads, preflights, seeds, starts, training
+from tools.gpu_machine.checks import devices, fabric, faults, heads, preflights, seeds, starts, training, usage
 from tools.gpu_machine.checks.site import Site
 
 CHECKS: dict[str, Callable[[Site], None]] = {
@@ -13,6 +13,7 @@ CHECKS: dict[str, Callable[[Site], None]] = {
     "seeds": seeds.check,
     "preflights": preflights.check,
     "fabric": fabric.check,
+    "usage": usage.check,
 }
 # These need pieces with verl, and are run by name only.
 WITH_VERL = training.CHECKS

@@ -75,6 +75,17 @@ class Rank(Worker):
         return f"{rate / 1e9:.0f} GB/s, {dist.get_backend()}"
 
     @register(Dispatch.ONE_TO_ALL)
+    def compute(self, seconds: float) -> float:
+        """Keep the device busy for some seconds; return for how many it was."""
+        square = torch.ones(1 << 13, 1 << 13, device="cuda")
+        began = time.perf_counter()
+        while time.perf_counter() - began < seconds:
+            for _ in range(10):
+                square @ square
+            torch.cuda.synchronize()
+        return time.perf_counter() - began
+
+    @register(Dispatch.ONE_TO_ALL)
     def hang(self) -> float:
         """Rank 1 leaves the others alone in an all-reduce."""
         if self.rank == 1:
