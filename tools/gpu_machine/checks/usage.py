@@ -1,4 +1,4 @@
-"""What `workergroups top` says of ranks and devices is what they did, by the ranks' own clock and the devices' driver."""
+"""What `workergroups top` says of ranks and devices, beside the ranks' own clock and the driver of the devices."""
 
 import json
 import time
