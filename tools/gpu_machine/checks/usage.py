@@ -22,10 +22,10 @@ def check(site: Site) -> None:
     pods.have_ranks(site)
     with ThreadPoolExecutor(1) as threads:
         program = threads.submit(pods.run_program, site, "compute", str(_ROUNDS), str(_SECONDS))
-        time.sleep(_SECONDS * 0.8)  # in the middle of a call
-        command_line.run(site, "top", "pool/gpu")
-        devices = _top(site)["devices"]
+        time.sleep(_SECONDS * 0.6)  # in the middle of a call, and later than a report of Ray's node agent
         own = [line for pod in pods.workers(site) for line in pods.execute(site, pod, *_QUERY).splitlines()]
+        devices = _top(site)["devices"]
+        command_line.run(site, "top", "pool/gpu")
         well, printed = program.result()
     time.sleep(_REPORTED_SECONDS)
     command_line.run(site, "top", "group/gpu")
