@@ -13,16 +13,21 @@ class Reader:
 
     notice = None
     answers = 0
+    is_waited_for = False
 
     def look(self):
+        self.is_waited_for = True
         return self.notice
+
+    def stop(self):
+        self.is_waited_for = False
 
     def answer(self):
         self.answers += self.notice is not None
         self.notice = None
 
 
-def older(module):
+def older(module, save_freq=1000):
     class Trainer:
         saved = 0
 
@@ -30,7 +35,8 @@ def older(module):
             self.saved += 1
 
         def step(self):
-            if module.should_save_ckpt_esi(max_steps_duration=1.0, redundant_time=0):
+            is_close = module.should_save_ckpt_esi(max_steps_duration=1.0, redundant_time=0)
+            if is_close and save_freq > 0:
                 self._save_checkpoint()
 
     module.should_save_ckpt_esi = lambda max_steps_duration, redundant_time: False
@@ -99,8 +105,11 @@ def test_with_a_notice_it_saves_after_its_step_and_the_node_may_go(change, reade
     assert (trainer.saved, reader.answers) == (1, 1)
 
 
-def test_a_trainer_that_saves_nothing_saves_nothing(change, reader):
-    trainer = change(of_v1, save_freq=-1)
+@pytest.mark.parametrize("make", [older, of_v1])
+def test_nothing_waits_for_a_trainer_that_does_not_save(change, reader, make):
+    trainer = change(make, save_freq=-1)
     reader.notice = "soon"
-    trainer.step()
-    assert (trainer.saved, reader.answers) == (0, 0)
+    for _ in range(3):
+        trainer.ended = 0
+        trainer.step()
+    assert (trainer.saved, reader.answers, reader.is_waited_for) == (0, 0, False)

@@ -2,7 +2,7 @@
 
 After each step, verl's older trainers ask a function of verl's whether their rented machine is about to expire, and
 save if it is: here, it also looks for notices. Those of verl's V1 call a method of their own, and save before it here.
-Both save only with ``trainer.save_freq`` above 0.
+Both save only with ``trainer.save_freq`` above 0. Nothing waits for one that was told and did not save.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from functools import cache, wraps
 from typing import Any
 
 from workergroups.announcements.notices import NoticeReader
+from workergroups.node.notice import Notice
 
 _ASK, _SAVE, _STEP_END = "should_save_ckpt_esi", "_save_checkpoint", "on_step_end"
 _CHANGED = "_looks_for_notices"
@@ -43,9 +44,17 @@ def _reader() -> NoticeReader:
 
 
 def _or_on_notice(original: Callable[..., bool]) -> Callable[..., bool]:
+    told: Notice | None = None
+    saves = True
+
     @wraps(original)
     def should_save_ckpt_esi(*args: Any, **kwargs: Any) -> bool:
-        return original(*args, **kwargs) or _reader().look() is not None
+        nonlocal told, saves
+        before, told = told, _reader().look() if saves else None
+        if told is not None and told == before:  # it was told after the step before, and has not saved
+            saves, told = False, None
+            _reader().stop()
+        return original(*args, **kwargs) or told is not None
 
     return should_save_ckpt_esi
 
