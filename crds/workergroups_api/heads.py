@@ -1,4 +1,4 @@
-"""Which life of Ray's head runs. A Ray session, its jobs and its drivers end with the container of the head."""
+"""Which life of Ray's head runs: jobs on it end with its container, and the session too if the GCS keeps no state."""
 
 from collections.abc import Iterable, Iterator
 
