@@ -65,8 +65,8 @@ def is_complete(group: PlannedGroup, state: RayState) -> bool:
     return len(ranks_of(group, state)) == group.world_size
 
 
-def told_ranks(plan: ClusterPlan, state: RayState, successor: PlannedGroup | None = None) -> frozenset[RankName]:
-    """Return the ranks that are told before they end: those of whole incarnations that end although none has failed.
+def notified_ranks(plan: ClusterPlan, state: RayState, successor: PlannedGroup | None = None) -> frozenset[RankName]:
+    """Return the ranks that get notice before they end: those of whole incarnations that end although none has failed.
 
     Args:
         successor: Only those that were replaced by this group, which waits for their end.
@@ -76,10 +76,10 @@ def told_ranks(plan: ClusterPlan, state: RayState, successor: PlannedGroup | Non
     for rank in state.ranks:
         if rank.state == "ALIVE" and (successor is None or rank.name.group == successor.name):
             sets.setdefault(rank.name.incarnation_key, set()).add(rank.name)
-    return frozenset().union(*(names for names in sets.values() if _is_told(names, groups)))
+    return frozenset().union(*(names for names in sets.values() if _gets_notice(names, groups)))
 
 
-def _is_told(names: Collection[RankName], groups: Mapping[str, PlannedGroup]) -> bool:
+def _gets_notice(names: Collection[RankName], groups: Mapping[str, PlannedGroup]) -> bool:
     first = next(iter(names))
     group = groups.get(first.uid)
     is_earlier = group is None or (first.incarnation < group.incarnation and group.cause is None)
@@ -233,7 +233,7 @@ def _waits_for(
     placements = rank_placements(group, plan, state)
     if placements is None:
         return Explanation(LaunchState.WAITING_FOR_POOLS, "")
-    if earlier := told_ranks(plan, state, group):
+    if earlier := notified_ranks(plan, state, group):
         message = f"waiting for {len(earlier)} earlier ranks, which have been told, and end when they have answered"
         return Explanation(LaunchState.LAUNCHING, message)
     return _waits_for_preflight(placements, plan, state)

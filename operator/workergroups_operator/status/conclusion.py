@@ -83,21 +83,21 @@ def conclude(
     chain: Sequence[Finding],
     aside: Sequence[Finding],
     now: datetime,
-    notice: Explanation | None = None,
+    override: Explanation | None = None,
     tried_since: datetime | None = None,
     complete: Explanation | None = None,
 ) -> Conclusion:
     """Return the conditions: the chain of findings, `Ready`, which sums it up, what follows from that, and those aside.
 
     `Ready` is the first decisive finding of the chain, or else the first that is not True, or else the last. While it
-    is True, `notice` takes the place of its reason and message. A deadline before `tried_since` was one of an earlier
+    is True, `override` takes the place of its reason and message. A deadline before `tried_since` was one of an earlier
     try. An object that is `complete` is ready, although nothing of it runs.
     """
     weak = [link for link in chain if link.status != "True"]
     weakest = next((link for link in weak if link.decisive), weak[0] if weak else chain[-1])
     ready = weakest.model_copy(update={"type": ConditionType.READY})
-    if notice is not None and ready.status == "True":
-        ready = ready.model_copy(update={"reason": notice.reason, "message": notice.message})
+    if override is not None and ready.status == "True":
+        ready = ready.model_copy(update={"reason": override.reason, "message": override.message})
     if complete is not None:
         ready = finding(ConditionType.READY, "True", complete)
     wait = None if ready.status == "True" or ready.final else _wait(subject, now, tried_since)

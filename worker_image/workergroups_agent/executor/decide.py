@@ -19,8 +19,8 @@ from workergroups_agent.launch_state import (
     launch_state,
     missing_ranks,
     next_birth,
+    notified_ranks,
     ranks_of,
-    told_ranks,
 )
 from workergroups_agent.placements import (
     RankPlacement,
@@ -171,7 +171,7 @@ def _end_ranks(plan: ClusterPlan, state: RayState, ending: Collection[str]) -> I
     nodes |= dict.fromkeys(node.id for node in state.nodes.values() if node.node_group is not None)
     if not ranks or not nodes:
         return
-    told = told_ranks(plan, state)
+    told = notified_ranks(plan, state)
     by_seconds: dict[int, list[RankName]] = {}
     for rank in ranks:
         by_seconds.setdefault(_notice_seconds(rank, plan, state) if rank.name in told else 0, []).append(rank.name)
