@@ -206,6 +206,13 @@ def tell_notice(gcs_address: str) -> None:
     notice.watch(tell)
 
 
+def withdraw_earlier_notice(gcs_address: str) -> None:
+    """Let drivers no longer read the notice that an earlier container of this pod has given."""
+    client, key = ray_private.connect(gcs_address), own_pod().encode()
+    if ray_private.get(client, notice.KV_NAMESPACE.encode(), key):
+        ray_private.put(client, notice.KV_NAMESPACE.encode(), key, b"", overwrite=True)
+
+
 def tell_drivers(gcs_address: str, given: notice.Notice, has_told: threading.Event) -> None:
     """Repeat a notice for drivers, and return when none keeps this node any more."""
     # No node needs these while it starts.
@@ -326,6 +333,7 @@ def main(gcs: str | None, joined: Callable[[], None]) -> None:
         wait_for_gcs(gcs)
         print(f"the GCS listens at {gcs}", flush=True)
         threading.Thread(target=tell_memory_kills, args=[gcs], name="memory kills", daemon=True).start()
+        threading.Thread(target=withdraw_earlier_notice, args=[gcs], name="earlier notice", daemon=True).start()
         threading.Thread(target=tell_notice, args=[gcs], name="notice", daemon=True).start()
         threading.Thread(target=left_processes.watch, name="left processes", daemon=True).start()
         leave = partial(leave_lost_head, gcs, raylets, has_joined)

@@ -1,5 +1,6 @@
 """How a node gives notice before it ends, and for whom it waits."""
 
+import multiprocessing
 import os
 import signal
 import subprocess
@@ -114,3 +115,14 @@ def test_where_no_node_gives_notice_there_is_none(monkeypatch):
     monkeypatch.delenv("WORKERGROUPS_NOTICE")
     assert not notice.is_expected()
     assert notice.current() is None
+
+
+def test_a_node_does_not_wait_for_what_a_rank_has_forked():
+    answered = notice.wait_for_me()
+    fork = multiprocessing.get_context("fork").Process(target=time.sleep, args=[60], daemon=True)
+    fork.start()
+    assert notice.holders(notice._WAITS) == [os.getpid()]
+    answered()
+    assert notice.holders(notice._WAITS) == []
+    fork.kill()
+    fork.join()

@@ -2,12 +2,14 @@
 
 import asyncio
 import json
+import time
 
 import pytest
 import ray
 
 from workergroups.announcements import runs
 from workergroups.announcements.runs import RunRecord, RunStep, read
+from workergroups.node.notice import Notice, to_record
 from workergroups.single_controller.ray.run_method import run_method
 
 
@@ -53,6 +55,23 @@ def store(monkeypatch):
 class Context:
     def get_actor_id(self):
         return "actor"
+
+
+def test_what_returns_because_the_rank_is_about_to_end_is_not_over(store, monkeypatch, tmp_path):
+    file = tmp_path / "notice"
+    monkeypatch.setenv("WORKERGROUPS_NOTICE", str(file))
+    run = run_method(Trainer)
+    file.write_bytes(to_record(Notice("its node ends", time.time() + 30)))
+    run(Trainer(), "train", {"rate": 3})
+    assert [record.step for record in store] == [RunStep.BEGUN]
+
+
+def test_what_raises_is_over_also_after_a_notice(store, monkeypatch, tmp_path):
+    file = tmp_path / "notice"
+    monkeypatch.setenv("WORKERGROUPS_NOTICE", str(file))
+    file.write_bytes(to_record(Notice("its node ends", time.time() + 30)))
+    run_method(Trainer)(Trainer(), "fail", {})
+    assert [record.step for record in store] == [RunStep.BEGUN, RunStep.RAISED]
 
 
 class Trainer:

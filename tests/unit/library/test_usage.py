@@ -1,12 +1,16 @@
 """What Ray's metrics say of ranks and devices."""
 
+import threading
 from dataclasses import dataclass
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from types import SimpleNamespace
 
+import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
 from workergroups.naming import RankName
 from workergroups.processes.tables import DeviceRow, RankSecondsRow
-from workergroups.processes.usage import device_rows, rank_names, seconds_rows
+from workergroups.processes.usage import device_rows, rank_names, samples_of, seconds_rows
 
 GIB = 1 << 30
 SECONDS = 'ray_workergroups_rank_seconds_total{WorkerId="%s",activity="%s",group="policy",method="%s"} %s\n'
@@ -62,3 +66,45 @@ def test_devices_have_their_memory_in_bytes():
         DeviceRow("ppo-a", "0", "H200", 0.93, 41 * GIB, 140 * GIB),
         DeviceRow("ppo-a", "1", "H200", 0.0, 0, 0),
     ]
+
+
+@pytest.fixture
+def node(monkeypatch):
+    """A node whose metrics are a page, or a page that is cut off."""
+    pages = []
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self):
+            promised, page = pages.pop()
+            self.send_response(200)
+            self.send_header("Content-Length", str(promised))
+            self.end_headers()
+            self.wfile.write(page)
+
+        def log_message(self, *_):
+            pass
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        monkeypatch.setenv("HTTP_PROXY", "http://127.0.0.1:1")
+        monkeypatch.setenv("http_proxy", "http://127.0.0.1:1")
+        found = SimpleNamespace(address="127.0.0.1", metrics_port=server.server_port)
+        yield lambda promised, page: pages.append((promised, page)) or found
+        server.shutdown()
+
+
+def test_metrics_are_read_from_the_node_itself_whatever_proxy_its_pool_names(node):
+    found, why = samples_of(node(9, b"seen 1.0\n"))
+    assert ([(each.name, each.value) for each in found], why) == ([("seen", 1.0)], "")
+
+
+@pytest.mark.parametrize("page", [b"seen", b"seen 1.0\nodd {\n", b"\xff\n"])
+def test_of_a_node_whose_metrics_are_cut_off_or_odd_it_is_said_why(node, page):
+    found, why = samples_of(node(len(page) + (page == b"seen"), page))
+    assert found == []
+    assert why
+
+
+def test_of_a_node_that_is_gone_it_is_said_why():
+    found, why = samples_of(SimpleNamespace(address="127.0.0.1", metrics_port=1))
+    assert (found, "refused" in why) == ([], True)

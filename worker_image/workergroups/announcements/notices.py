@@ -7,59 +7,62 @@ wait until those drivers have answered that still run.
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import json
 import time
+import uuid
 from collections.abc import Collection, Iterable, Sequence
 
 import ray
+from ray.exceptions import RayError
 
 from workergroups.announcements import store
 from workergroups.naming import NAMESPACE, RankName
 from workergroups.node import notice
 from workergroups.ray_private import key_value_store, records
-from workergroups.ray_private.gcs import Gcs
+from workergroups.ray_private.gcs import Gcs, SessionEnded
 
-_NOTICES, _DRIVERS = "workergroups-notices", "workergroups-notified-drivers"
+_NOTICES, _DRIVERS = notice.KV_NAMESPACE, "workergroups-notified-drivers"
 LOOK_SECONDS = 0.2
+AWAY_SECONDS, AGAIN_SECONDS = 0.5, 5.0
+"""A rank waits so long for the GCS, and then does not ask for so long."""
 GONE_SECONDS = 10.0
 """As long after its deadline, all of it is gone, and Ray knows it."""
 
 
 class NoticeReader:
-    """Looks for the notices of some ranks, on behalf of a driver.
+    """Looks for the notices of some ranks, on behalf of a driver. While the GCS is away, it finds nothing new.
 
     Args:
-        actor_ids: The ranks; by default all actors of this driver that are alive.
+        actor_ids: The ranks; by default all actors of this driver that are alive when it first looks.
     """
 
     def __init__(self, actor_ids: Sequence[str] | None = None) -> None:
-        self._gcs, job = Gcs.of_driver(), str(ray.get_runtime_context().get_job_id())
-        self._key = ":".join([job, *(actor_ids or ())[:1]])
-        if actor_ids is None:
-            actors = [each for each in map(records.actor, self._gcs.actors("ALIVE")) if each.job_id == job]
-        else:
-            actors = [records.actor(raw) for each in actor_ids if (raw := self._gcs.actor(each)) is not None]
-        nodes = {each.node_id for each in actors}
-        pods = {each.pod for each in map(records.node, self._gcs.nodes()) if each.id in nodes}
-        self._keys = sorted(pods | _incarnations(actors))
+        self._job = str(ray.get_runtime_context().get_job_id())
+        # A program may have several, each of which answers for itself.
+        self._key = f"{self._job}:{uuid.uuid4().hex[:8]}"
+        self._actor_ids = actor_ids
+        self._keys: list[str] = []
         self._answered: set[str] = set()
         self._told: dict[str, notice.Notice] = {}
-        self._is_waited_for = False
+        self._is_written = False
 
     def look(self) -> notice.Notice | None:
         """Return the notice with the earliest deadline of those without an answer; ``None`` if there is none.
 
         From now on, answers are awaited.
         """
-        if not self._is_waited_for:
-            self._write()
-        found = self._gcs.get_many(_NOTICES, [key for key in self._keys if key not in self._answered])
-        read = {key: notice.read(data) for key, data in found.items()}
-        # Of a deadline that is over, the pod's next container has nothing to say.
-        present = {key: given for key, given in read.items() if given is not None and given.seconds}
-        self._told |= present
-        return min(present.values(), key=_deadline, default=None)
+        with contextlib.suppress(RayError):  # the GCS is away
+            self._keys = self._keys or self._find_keys()
+            if not self._is_written:
+                self._write()
+            found = self._gcs.get_many(_NOTICES, [key for key in self._keys if key not in self._answered])
+            read = {key: notice.read(data) for key, data in found.items()}
+            # Of a deadline that is over, the pod's next container has nothing to say.
+            self._told |= {key: given for key, given in read.items() if given is not None and given.seconds}
+        left = [given for key, given in self._told.items() if key not in self._answered and given.seconds]
+        return min(left, key=_deadline, default=None)
 
     def answer(self) -> None:
         """Let go what has given the notices that were found, and return when Ray knows that it is gone.
@@ -70,43 +73,78 @@ class NoticeReader:
         while fresh := {key: given for key, given in self._told.items() if key not in self._answered}:
             going |= fresh
             self._answered |= fresh.keys()
-            self._write()
+            self._is_written = False
             until = time.monotonic() + max(given.seconds for given in going.values()) + GONE_SECONDS
-            while (
-                time.monotonic() < until and going.keys() & _live(self._gcs) and not self._told.keys() - self._answered
-            ):
+            self.look()
+            while time.monotonic() < until and not self._told.keys() - self._answered and self._has_live(going.keys()):
                 time.sleep(LOOK_SECONDS)
                 self.look()
 
     def stop(self) -> None:
         """Let nothing wait for this driver until it looks again."""
-        self._gcs.delete(_DRIVERS, self._key)
-        self._is_waited_for = False
+        self._is_written = False
+        with contextlib.suppress(RayError):
+            self._gcs.delete(_DRIVERS, self._key)
+
+    @functools.cached_property
+    def _gcs(self) -> Gcs:
+        return Gcs.of_driver()
+
+    def _find_keys(self) -> list[str]:
+        self._gcs.check_session()
+        if self._actor_ids is None:
+            actors = [each for each in map(records.actor, self._gcs.actors("ALIVE")) if each.job_id == self._job]
+        else:
+            actors = [records.actor(raw) for each in self._actor_ids if (raw := self._gcs.actor(each)) is not None]
+        nodes = {each.node_id for each in actors}
+        pods = {each.pod for each in map(records.node, self._gcs.nodes()) if each.id in nodes}
+        return sorted(pods | _incarnations(actors))
 
     def _write(self) -> None:
         record = {"keys": self._keys, "answered": sorted(self._answered)}
         self._gcs.put(_DRIVERS, self._key, json.dumps(record).encode())
-        self._is_waited_for = True
+        self._is_written = True
+
+    def _has_live(self, keys: Collection[str]) -> bool:
+        try:
+            self._gcs.check_session()
+            return not _live(self._gcs).isdisjoint(keys)
+        except SessionEnded:
+            return False
+        except RayError:
+            return True
+
+
+class _OwnIncarnation:
+    """Looks for the notice that this process's rank ends, with all of its incarnation."""
+
+    def __init__(self) -> None:
+        name = RankName.parse(ray.get_runtime_context().get_actor_name() or "")
+        self._key = None if name is None else name.incarnation_key
+        self._found: notice.Notice | None = None
+        self._next = 0.0
+
+    def look(self) -> notice.Notice | None:
+        if self._key is not None and time.monotonic() >= self._next:
+            try:
+                self._found = notice.read(key_value_store.get_within(AWAY_SECONDS, _NOTICES, self._key))
+                self._next = time.monotonic() + LOOK_SECONDS
+            except RayError:  # the GCS is away
+                self._next = time.monotonic() + AGAIN_SECONDS
+        return self._found
 
 
 def of_own_incarnation() -> notice.Notice | None:
     """Return the notice that this process's rank ends, with all of its incarnation; ``None`` if there is none.
 
-    It is as of the latest 0.2 s, as ranks may ask for it in each step.
+    It is as of the latest 0.2 s, as ranks may ask for it in each step, or from before the GCS went away.
     """
-    key = _own_incarnation() if ray.is_initialized() else None
-    return None if key is None else _found(key, int(time.monotonic() / LOOK_SECONDS))
+    return _own_incarnation().look() if ray.is_initialized() else None
 
 
 @functools.cache
-def _own_incarnation() -> str | None:
-    name = RankName.parse(ray.get_runtime_context().get_actor_name() or "")
-    return None if name is None else name.incarnation_key
-
-
-@functools.lru_cache(maxsize=1)
-def _found(key: str, when: int) -> notice.Notice | None:
-    return notice.read(key_value_store.get(_NOTICES, key))
+def _own_incarnation() -> _OwnIncarnation:
+    return _OwnIncarnation()
 
 
 def tell(gcs: Gcs, key: str, given: notice.Notice) -> None:

@@ -21,6 +21,7 @@ from workergroups.node.own_processes import PROCESSES, all_pids, of_this_contain
 from workergroups_api.vocabulary import Variable
 
 REASON = "Kubernetes ends its pod"
+KV_NAMESPACE = "workergroups-notices"
 LOOK_SECONDS = 0.1
 RAYLET_SECONDS = 2.0
 """A raylet may need so long to end."""
@@ -79,9 +80,15 @@ def read(record: bytes | None) -> Notice | None:
 
 
 def wait_for_me() -> Callable[[], None]:
-    """Let the node's end wait for this process; return what ends that."""
-    file = os.memfd_create(_WAITS)
-    return lambda: os.close(file)
+    """Let the node's end wait for this process, but not for its forks; return what ends that."""
+    held = [os.memfd_create(_WAITS)]
+
+    def answered() -> None:
+        while held:
+            os.close(held.pop())
+
+    os.register_at_fork(after_in_child=answered)
+    return answered
 
 
 def watch(tell: Callable[[Notice], None]) -> None:

@@ -7,6 +7,7 @@ import urllib.request
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from http.client import HTTPException
 
 from prometheus_client.parser import text_string_to_metric_families
 from prometheus_client.samples import Sample
@@ -24,6 +25,8 @@ _UTILIZATION, _USED, _FREE = "ray_node_gpus_utilization", "ray_node_gram_used", 
 _MIB = 1 << 20
 _ANSWER_SECONDS = 10.0
 _AT_ONCE = 64
+# Pods reach each other without the proxy that the pool's environment may name.
+_DIRECT = urllib.request.build_opener(urllib.request.ProxyHandler({}))
 
 
 def answer() -> UsageTables:
@@ -32,12 +35,11 @@ def answer() -> UsageTables:
     nodes = [node for node in map(records.node, gcs.nodes()) if node.is_alive]
     names = rank_names(map(records.actor, gcs.actors("ALIVE")))
     with ThreadPoolExecutor(_AT_ONCE) as threads:
-        pages = list(threads.map(_page, nodes))
-    found = [(node.pod, list(_samples(page))) for node, (page, _) in zip(nodes, pages, strict=True)]
+        found = [(node.pod, *samples) for node, samples in zip(nodes, threads.map(samples_of, nodes), strict=True)]
     return UsageTables(
-        tuple(seconds_rows(names, (sample for _, samples in found for sample in samples))),
-        tuple(row for pod, samples in found for row in device_rows(pod, samples)),
-        tuple(f"pod {node.pod} has no metrics: {why}" for node, (_, why) in zip(nodes, pages, strict=True) if why),
+        tuple(seconds_rows(names, (sample for _, samples, _ in found for sample in samples))),
+        tuple(row for pod, samples, _ in found for row in device_rows(pod, samples)),
+        tuple(f"pod {pod} has no metrics: {why}" for pod, _, why in found if why),
     )
 
 
@@ -77,19 +79,15 @@ def device_rows(pod: str, samples: Sequence[Sample]) -> Iterator[DeviceRow]:
             yield DeviceRow(pod, index, product, percent / 100, used, used + free)
 
 
-def _page(node: NodeRecord) -> tuple[str, str]:
+def samples_of(node: NodeRecord) -> tuple[list[Sample], str]:
     """Return the metrics of a node, or why there are none."""
     host = f"[{node.address}]" if ":" in node.address else node.address
     try:
-        with urllib.request.urlopen(f"http://{host}:{node.metrics_port}/metrics", timeout=_ANSWER_SECONDS) as page:
-            return page.read().decode(), ""
-    except (OSError, ValueError) as error:
-        return "", str(error)
-
-
-def _samples(page: str) -> Iterator[Sample]:
-    for family in text_string_to_metric_families(page):
-        yield from family.samples
+        with _DIRECT.open(f"http://{host}:{node.metrics_port}/metrics", timeout=_ANSWER_SECONDS) as page:
+            families = text_string_to_metric_families(page.read().decode())
+            return [sample for family in families for sample in family.samples], ""
+    except (OSError, ValueError, HTTPException) as error:
+        return [], f"{type(error).__name__}: {error}"
 
 
 if __name__ == "__main__":

@@ -21,6 +21,17 @@ def get(namespace: str, key: str) -> bytes | None:
     return value
 
 
+def get_within(seconds: float, namespace: str, key: str) -> bytes | None:
+    """Return the value, ``None`` if there is none.
+
+    Raises:
+        RayError: The GCS does not answer in time.
+    """
+    client = internal_kv.internal_kv_get_gcs_client()
+    value: bytes | None = client.internal_kv_get(key.encode(), namespace.encode(), timeout=seconds)
+    return value
+
+
 def delete(namespace: str, key: str) -> None:
     """Remove the value; fine if there is none."""
     internal_kv._internal_kv_del(key, namespace=namespace)

@@ -12,7 +12,8 @@ from typing import Any
 import ray
 from ray.actor import ActorHandle
 
-from workergroups.announcements import runs
+from workergroups.announcements import notices, runs
+from workergroups.node import notice
 from workergroups.ray_private.actors import has_async_methods
 from workergroups.stacks.exception_text import exception_line
 
@@ -49,12 +50,18 @@ def start_run(rank: ActorHandle, method: str, kwargs: Mapping[str, Any]) -> Any:
 
 @contextmanager
 def _recorded_end(actor_id: str) -> Iterator[None]:
-    """Record that what runs here has returned, or which exception it has raised, and raise nothing."""
+    """Record that what runs here has returned, or which exception it has raised, and raise nothing.
+
+    What returns because the rank is about to end has not finished: the next incarnation continues it.
+    """
     error = None
     try:
         yield
     except Exception as raised:
         error = _told(raised)
+    if error is None and (given := notice.current() or notices.of_own_incarnation()):
+        print(f"returned after a notice, so the run is not over: {given.reason}", file=sys.stderr, flush=True)
+        return
     runs.end(actor_id, error)
 
 

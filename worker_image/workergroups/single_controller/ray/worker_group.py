@@ -150,6 +150,7 @@ class RayWorkerGroup(RankGroup):
         if self._ranks.is_closed:
             return
         self._ranks.is_closed = True
+        self._ranks.stop_notices()
         if not self._owns_ranks:
             return
         actor_ids = self._ranks.actor_ids
