@@ -34,6 +34,9 @@ class KeptJobRecord(ApiModel):
         tuple[str, ...],
         Field(max_length=MAX_HEADS, description="What identifies the head's containers in one of which the job ran."),
     ] = ()
+    on_node: Annotated[
+        bool, Field(description="Whether the driver runs on a node of the pool, which may outlive the head.")
+    ] = False
     session: Annotated[str | None, Field(description="The Ray session in which the job ran.")] = None
     state: Annotated[str, Field(description="The last known state, as Ray names it.")]
     message: Annotated[str, Field(max_length=MAX_MESSAGE, description="What Ray said about the state.")] = ""

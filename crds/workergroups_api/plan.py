@@ -201,6 +201,8 @@ class ClusterPlan(ApiModel):
     cluster: str
     pools: tuple[PlannedPool, ...] = ()
     groups: tuple[PlannedGroup, ...] = ()
+    # Whether the pods of suspended and deleted pools stay for now, since Kueue runs the RayCluster as it was admitted.
+    pods_stay: bool | None = None
 
     @property
     def reserved_pools(self) -> tuple[PlannedPool, ...]:

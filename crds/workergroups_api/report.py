@@ -267,6 +267,7 @@ class GroupReport(ApiModel):
         Term,
         Field(
             description="State of this incarnation's launch: WaitingForPools, WaitingForCode, WaitingForEnvironment, "
+            "WaitingForRanks, "
             "Launching, Launched, LaunchFailed, or LaunchInterrupted if it was cut short and created only some of "
             "the ranks. If the group is suspended, or its run has ended: Suspending while ranks still run, then "
             "Suspended."

@@ -80,6 +80,8 @@ class LaunchState(Word):
     WAITING_FOR_CODE = "WaitingForCode"
     # For the values of variables from Secrets and ConfigMaps.
     WAITING_FOR_ENVIRONMENT = "WaitingForEnvironment"
+    # For ranks that have notice, and are where the new ones will be.
+    WAITING_FOR_RANKS = "WaitingForRanks"
     LAUNCHING = "Launching"
     LAUNCHED = "Launched"
     LAUNCH_FAILED = "LaunchFailed"

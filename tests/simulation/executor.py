@@ -175,6 +175,8 @@ class Executor:
             why = Explanation("LaunchFailed", f"AttributeError: no {missing[0]}")
             gcs.failed[group.uid, group.incarnation] = why
             return
+        if group.name in {rank.name.group for rank in gcs.ranks.values() if rank.name.incarnation_key in gcs.noticed}:
+            gcs.rude.append(f"{group.name}/{group.incarnation} was launched beside earlier ranks that have notice")
         numbers = action.rebirth.ranks if action.rebirth else range(group.world_size)
         birth = action.key[-1]
         for number, place in zip(numbers, action.used, strict=True):
@@ -211,6 +213,7 @@ def _state(gcs: ray.Gcs) -> RayState:
         last_driver_end=gcs.last_driver_end,
         preflights=dict(gcs.preflights),
         runs=dict(gcs.runs),
+        noticed=gcs.noticed,
     )
 
 

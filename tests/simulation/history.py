@@ -138,8 +138,7 @@ class _Play:
             await self._delete_all()
         # Faults delay the agents' Roles, and these go with the pools.
         lacking = [each for each in self.scene.proxy.forbidden if each.startswith(OPERATOR)]
-        untold = [f"rank {name} ended without a notice" for name in self.scene.world.untold]
-        if wrong := [*self.monitor.violations, *lacking, *untold]:
+        if wrong := [*self.monitor.violations, *lacking, *self.scene.world.rude]:
             raise Violation("; ".join(wrong))
 
     @asynccontextmanager

@@ -92,8 +92,8 @@ class Gcs:
     # The latest checks of pools' nodes, by the pool's UID, and what is wrong with the nodes of pods.
     preflights: dict[str, PreflightRecord] = field(default_factory=dict)
     unfit: dict[str, str] = field(default_factory=dict)
-    # Ranks that the agent ended without a word, although their incarnation was whole and well.
-    untold: list[str] = field(default_factory=list)
+    # What the agent did to ranks that had notice, or should have had it.
+    rude: list[str] = field(default_factory=list)
     # Failed launches, by UID and incarnation.
     failed: dict[tuple[str, int], Explanation] = field(default_factory=dict)
 
@@ -127,9 +127,17 @@ class Gcs:
         if seconds is not None:
             rank.ends_at = rank.ends_at or time.monotonic() + seconds
             return
-        if rank.ends_at is None and self._is_well(rank):
-            self.untold.append(str(rank.name))
+        if rank.ends_at is not None:
+            self.rude.append(f"rank {rank.name} was ended before it had answered its notice")
+        elif self._is_well(rank):
+            self.rude.append(f"rank {rank.name} ended without a notice")
         self.kill(rank, "Removed")
+
+    @property
+    def noticed(self) -> frozenset[str]:
+        """The incarnations that have notice."""
+        ranks = self.ranks.values()
+        return frozenset(rank.name.incarnation_key for rank in ranks if rank.is_alive and rank.ends_at is not None)
 
     def _is_well(self, rank: Rank) -> bool:
         """Return whether all ranks of the incarnation are ready, and none of them has failed."""

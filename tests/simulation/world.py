@@ -51,8 +51,8 @@ class World:
         # The state of clusters whose head starts again with it.
         self.away: dict[str, Gcs] = {}
         self.agents: dict[str, Agent] = {}
-        # Ranks that an agent ended without a word, although their incarnation was whole and well.
-        self.untold: list[str] = []
+        # What agents did to ranks that had notice, or should have had it.
+        self.rude: list[str] = []
         # Clusters whose GCS or executor runs, but does not answer.
         self.frozen: set[str] = set()
         # Clusters whose executor reports nonsense.
@@ -200,7 +200,7 @@ class World:
             return
         if left is not None:
             self._restart_workers(cluster)
-        self.gcs[cluster] = Gcs(container.token, metadata["name"], metadata["uid"], untold=self.untold)
+        self.gcs[cluster] = Gcs(container.token, metadata["name"], metadata["uid"], rude=self.rude)
 
     def _restart_workers(self, cluster: str) -> None:
         """End the containers of the raylets, which end without their GCS."""

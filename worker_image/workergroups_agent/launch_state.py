@@ -1,7 +1,7 @@
 """How far the launch of a group is: pure functions that decisions and reports use."""
 
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from workergroups.naming import RankName
@@ -65,25 +65,48 @@ def is_complete(group: PlannedGroup, state: RayState) -> bool:
     return len(ranks_of(group, state)) == group.world_size
 
 
-def notified_ranks(plan: ClusterPlan, state: RayState, successor: PlannedGroup | None = None) -> frozenset[RankName]:
-    """Return the ranks that get notice before they end: those of whole incarnations that end although none has failed.
-
-    Args:
-        successor: Only those that were replaced by this group, which waits for their end.
-    """
+def notified_ranks(plan: ClusterPlan, state: RayState) -> frozenset[RankName]:
+    """Return the ranks that end after notice: those of whole incarnations without a failure, or that have it now."""
     groups = {group.uid: group for group in plan.groups}
     sets: dict[str, set[RankName]] = {}
     for rank in state.ranks:
-        if rank.state == "ALIVE" and (successor is None or rank.name.group == successor.name):
+        if rank.state == "ALIVE":
             sets.setdefault(rank.name.incarnation_key, set()).add(rank.name)
-    return frozenset().union(*(names for names in sets.values() if _gets_notice(names, groups)))
+    ending = (names for key, names in sets.items() if _gets_notice(names, groups, has_notice=key in state.noticed))
+    return frozenset().union(*ending)
 
 
-def _gets_notice(names: Collection[RankName], groups: Mapping[str, PlannedGroup]) -> bool:
+def _gets_notice(names: Collection[RankName], groups: Mapping[str, PlannedGroup], *, has_notice: bool) -> bool:
     first = next(iter(names))
     group = groups.get(first.uid)
-    is_earlier = group is None or (first.incarnation < group.incarnation and group.cause is None)
-    return is_earlier and {name.rank for name in names} == set(range(first.world_size))
+    if group is not None and first.incarnation >= group.incarnation:
+        return False
+    is_whole = {name.rank for name in names} == set(range(first.world_size))
+    return has_notice or (is_whole and (group is None or group.cause is None))
+
+
+def awaited_ranks(
+    group: PlannedGroup, placements: Sequence[RankPlacement], plan: ClusterPlan, state: RayState
+) -> set[RankName]:
+    """Return the ranks with notice that must end before a group is launched.
+
+    Those are its own earlier ones, and ranks of others on its nodes that do not belong there any more. Only its own if
+    it heals: then it was there before.
+    """
+    notified = notified_ranks(plan, state)
+    if not notified:
+        return set()
+    own = {name for name in notified if name.group == group.name}
+    if group.cause is not None:
+        return own
+    nodes = {each.placement.node_id for each in placements}
+    planned = {each.uid: _nodes(each, plan, state) for each in plan.groups}
+    others = (rank for rank in state.ranks if rank.name in notified and rank.node_id in nodes)
+    return own | {rank.name for rank in others if rank.node_id not in planned.get(rank.name.uid, ())}
+
+
+def _nodes(group: PlannedGroup, plan: ClusterPlan, state: RayState) -> set[str]:
+    return {each.placement.node_id for each in rank_placements(group, plan, state) or ()}
 
 
 def needs_launch(group: PlannedGroup, state: RayState) -> bool:
@@ -233,9 +256,9 @@ def _waits_for(
     placements = rank_placements(group, plan, state)
     if placements is None:
         return Explanation(LaunchState.WAITING_FOR_POOLS, "")
-    if earlier := notified_ranks(plan, state, group):
+    if earlier := awaited_ranks(group, placements, plan, state):
         message = f"waiting for {len(earlier)} earlier ranks, which have been told, and end when they have answered"
-        return Explanation(LaunchState.LAUNCHING, message)
+        return Explanation(LaunchState.WAITING_FOR_RANKS, message)
     return _waits_for_preflight(placements, plan, state)
 
 

@@ -73,6 +73,8 @@ def ending_nodes(plan: ClusterPlan, state: RayState) -> set[str]:
 
     What is on them ends with them, as Kubernetes tells the ranks there before it ends a pod.
     """
+    if plan.pods_stay:
+        return set()
     staying = {None, *(pool.node_group for pool in plan.pools if not pool.gives_back)}
     return {node.id for node in state.nodes.values() if node.node_group not in staying}
 

@@ -75,6 +75,8 @@ class RayState:
     preflights: Mapping[str, PreflightRecord] = field(default_factory=dict)
     # How far ranks are with the method that their group runs, by actor id; without ranks that have not begun.
     runs: Mapping[str, RunRecord] = field(default_factory=dict)
+    # The incarnations that have notice, by their `incarnation_key`.
+    noticed: frozenset[str] = frozenset()
     # Which weights ranks hold.
     weights: RecordedWeights = field(default_factory=RecordedWeights)
     # The id of the head's Ray node, and whether an earlier head began the session.

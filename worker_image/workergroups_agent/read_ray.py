@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable, Collection, Iterable, Sequence
 from typing import Generic, NamedTuple, TypeVar
 
-from workergroups.announcements import runs
+from workergroups.announcements import notices, runs
 from workergroups.debugger import announced
 from workergroups.debugger.pauses import Pause
 from workergroups.naming import NAMESPACE, PlacementName, RankName
@@ -95,6 +95,7 @@ class RayReader:
             last_driver_end=drivers.last_end,
             preflights=self._preflights.read(checked),
             runs=self._read_runs({rank.actor_id for rank in ranks}),
+            noticed=notices.of_incarnations(self._gcs),
             weights=self._weights.read({rank.actor_id for rank in ranks}),
         )
 

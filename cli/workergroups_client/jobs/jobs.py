@@ -153,7 +153,7 @@ class Job:
         except ClientError as error:
             is_unknown = isinstance(error, NotFoundError)
             kept = self._kept_record(has_answered=is_unknown and not isinstance(error, NotRunningError))
-            # The job is lost with its head, whatever the next head answers.
+            # A job on the head is lost with it, whatever the next head answers.
             if kept is None or (kept.state == UNKNOWN and not is_unknown):
                 raise
             return kept

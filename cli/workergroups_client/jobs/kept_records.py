@@ -147,6 +147,8 @@ def absent(kept: KeptJobRecord, heads: set[str], *, has_answered: bool) -> JobRe
         return record
     # If it ran in one of several heads, the one that answers knows it if it was that one.
     is_elsewhere = has_answered and len(kept.heads) > 1
+    if kept.on_node and not has_answered:
+        return replace(record, state=UNKNOWN, message="Ray does not answer, but a driver on a node may run without it")
     if heads.intersection(kept.heads) and not is_elsewhere:
         why = "Ray no longer knows the job" if has_answered else "Ray does not answer"
         return replace(record, state=UNKNOWN, message=f"{why}, but the head in which it ran still runs")

@@ -31,6 +31,7 @@ def cluster_plan(observed: Observed, decisions: Decisions) -> ClusterPlan:
             *(group for group in planned if group is not None),
             *kept_groups(observed, decisions.groups.bundles),
         ),
+        pods_stay=decisions.is_held or None,
     )
 
 

@@ -1,5 +1,7 @@
 """What the executor does, from the plan and Ray's state."""
 
+import dataclasses
+
 import pytest
 
 from tests.unit.agent.ray_world import (
@@ -29,6 +31,7 @@ from workergroups_agent.executor.decide import (
     RunGroup,
     decide,
 )
+from workergroups_agent.launch_state import launch_state
 from workergroups_agent.placements import RankPlacement
 from workergroups_agent.ray_state import JoinedNode
 from workergroups_api.conditions import Explanation
@@ -389,9 +392,50 @@ def test_ranks_that_nothing_is_wrong_with_are_told_before_they_end(groups, there
     assert is_launched == (bool(groups) and not seconds)
 
 
+NOTICED = frozenset({"uid-g/1"})
+
+
+@pytest.mark.parametrize("there", [WHOLE, [*ranks(0, 1, 2), rank(3, "DEAD")]])
+@pytest.mark.parametrize("cause", [None, "rank 3: it was killed"])
+def test_ranks_that_have_notice_keep_their_time_whatever_happens_to_others(there, cause):
+    """One may die while it saves, or with the node from which they were told."""
+    replaced = group(incarnation=2).model_copy(update={"cause": cause})
+    seen = dataclasses.replace(state(*RESERVED, ranks=there), noticed=NOTICED)
+    ended, *launched = of_kind((EndRanks, LaunchGroup), plan(pool(), replaced), seen)
+    assert (ended.seconds, launched) == (30, [])
+    waits = launch_state(replaced, plan(pool(), replaced), seen, launches())
+    assert waits.reason == "WaitingForRanks"
+
+
+def test_a_group_waits_for_the_ranks_of_another_one_that_had_its_place():
+    other = group(name="other")
+    seen = state(*RESERVED, ranks=WHOLE)
+    (ended,) = of_kind((EndRanks, LaunchGroup), plan(pool(), other), seen)
+    assert ended.seconds == 30
+    # Not if that one stays on these nodes, nor if it heals, and so was there before.
+    both = plan(pool(), group(incarnation=2), other)
+    assert [each.group.name for each in of_kind(LaunchGroup, both, seen)] == ["other"]
+    healing = other.model_copy(update={"cause": "rank 0: it was killed", "incarnation": 2})
+    assert of_kind(LaunchGroup, plan(pool(), healing), seen) != []
+
+
+def test_an_incarnation_on_pools_of_different_grace_periods_ends_as_a_whole():
+    short, long = pool(nodes=1), pool(nodes=1, name="q").model_copy(update={"notice_seconds": 3600})
+    there = [*ranks(0, 1), *(rank(number, node="n-other") for number in (2, 3))]
+    (ended,) = of_kind(EndRanks, plan(short, long), state(*RESERVED, ranks=there))
+    assert (ended.seconds, len(ended.names)) == (30, 4)
+
+
 def test_what_is_on_the_nodes_of_a_deleted_pool_ends_with_them():
     deleted = state(*RESERVED, ranks=WHOLE)
     assert of_kind((EndRanks, RemovePlacement), plan(pool(name="q")), deleted) == []
+
+
+@pytest.mark.parametrize("left", [pool(name="q"), pool(reserves=False).model_copy(update={"gives_back": True})])
+def test_ranks_of_a_deleted_or_suspended_pool_end_if_its_pods_stay(left):
+    held = plan(left).model_copy(update={"pods_stay": True})
+    (ended,) = of_kind(EndRanks, held, state(*RESERVED, ranks=WHOLE))
+    assert len(ended.names) == 4
 
 
 def suspended():

@@ -94,6 +94,9 @@ ENDED = {"state": "SUCCEEDED", "ended": "2026-01-01T13:00:00Z", "driver_exit_cod
         # In one of two heads: the one that answers would know it.
         (None, [kept(heads=[RUNS, "uid/life-0"])], {RUNS}, [("ppo-1", "UNKNOWN", None)]),
         ([], [kept(heads=[RUNS, "uid/life-0"])], {RUNS}, [("ppo-1", "LOST", 1)]),
+        # A driver on a node may outlive the head: only what the next head answers counts.
+        (None, [kept(on_node=True)], set(), [("ppo-1", "UNKNOWN", None)]),
+        ([], [kept(on_node=True)], {"uid/life-2"}, [("ppo-1", "LOST", 1)]),
         # Its head runs, perhaps in a pod that is leaving.
         (None, [kept()], {RUNS, "uid/life-2"}, [("ppo-1", "UNKNOWN", None)]),
         ([], [kept()], {RUNS}, [("ppo-1", "UNKNOWN", None)]),

@@ -192,6 +192,24 @@ def is_awaited(gcs: Gcs, key: str) -> bool:
     return any(not (ranks := _of_ranks(keys)) or ranks & live for keys in waiting)
 
 
+def of_incarnations(gcs: Gcs) -> frozenset[str]:
+    """Return the incarnations that have notice.
+
+    Raises:
+        Exception: The GCS does not answer.
+    """
+    return frozenset(_of_ranks(set(gcs.keys(_NOTICES))))
+
+
+def present(gcs: Gcs, key: str) -> notice.Notice | None:
+    """Return the notice of this key; ``None`` if there is none.
+
+    Raises:
+        Exception: The GCS does not answer.
+    """
+    return notice.read(gcs.get(_NOTICES, key))
+
+
 def _of_live_drivers(gcs: Gcs, keys: Collection[str]) -> list[str]:
     live = {driver.id for driver in map(records.driver, gcs.drivers()) if driver.ended is None} if keys else set()
     return [key for key in keys if key.partition(":")[0] in live]

@@ -172,9 +172,14 @@ def _end_ranks(plan: ClusterPlan, state: RayState, ending: Collection[str]) -> I
     if not ranks or not nodes:
         return
     told = notified_ranks(plan, state)
+    # An incarnation may be on several pools: it ends as a whole.
+    seconds_of: dict[str, int] = {}
+    for rank in ranks:
+        key, seconds = rank.name.incarnation_key, _notice_seconds(rank, plan, state) if rank.name in told else 0
+        seconds_of[key] = min(seconds, seconds_of.get(key, seconds))
     by_seconds: dict[int, list[RankName]] = {}
     for rank in ranks:
-        by_seconds.setdefault(_notice_seconds(rank, plan, state) if rank.name in told else 0, []).append(rank.name)
+        by_seconds.setdefault(seconds_of[rank.name.incarnation_key], []).append(rank.name)
     for seconds, names in sorted(by_seconds.items()):
         yield EndRanks(tuple(names), tuple(nodes), seconds)
 
@@ -223,7 +228,7 @@ def _along_topology(
 def _launch(group: PlannedGroup, plan: ClusterPlan, state: RayState, launches: Launches) -> Iterator[LaunchGroup]:
     """Launch a group that waits for nothing, and lacks ranks."""
     key = key_of(group)
-    # With a message, it waits for something: for ranks that end before it, or for its next try.
+    # With a message, it waits for its next try.
     if launch_state(group, plan, state, launches) != LAUNCHING:
         return
     placements = rank_placements(group, plan, state)

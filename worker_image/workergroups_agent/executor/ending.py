@@ -40,18 +40,23 @@ def _tell_and_end(handles: Mapping[RankName, Any], given: Notice) -> None:
     incarnations: dict[str, dict[RankName, Any]] = {}
     for name, handle in handles.items():
         incarnations.setdefault(name.incarnation_key, {})[name] = handle
-    waiting = {}
+    waiting, until = {}, {}
     for key, ranks in incarnations.items():
-        notices.tell(gcs, key, given)
-        waiting[key] = [_told(handle, given) for handle in ranks.values() if NOTICE_METHOD in method_names(handle)]
+        # A task on a node that was lost has told them before: they have no more time than it gave them.
+        earlier = notices.present(gcs, key)
+        of_key = min(filter(None, (given, earlier)), key=lambda each: each.deadline)
+        if earlier is None:
+            notices.tell(gcs, key, of_key)
+        until[key] = of_key
+        waiting[key] = [_told(handle, of_key) for handle in ranks.values() if NOTICE_METHOD in method_names(handle)]
     while True:
         for key, answers in list(waiting.items()):
             _, left = ray.wait(answers, num_returns=len(answers), timeout=0) if answers else ([], [])
-            if not left and not _is_awaited(gcs, key):
+            if not until[key].seconds or not (left or _is_awaited(gcs, key)):
                 _end(incarnations[key].values())
                 notices.withdraw(gcs, key)
                 del waiting[key]
-        if not waiting or not given.seconds:
+        if not waiting:
             return
         time.sleep(LOOK_SECONDS)
 
