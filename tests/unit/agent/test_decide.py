@@ -408,15 +408,16 @@ def test_ranks_that_have_notice_keep_their_time_whatever_happens_to_others(there
 
 
 def test_a_group_waits_for_the_ranks_of_another_one_that_had_its_place():
-    other = group(name="other")
-    seen = state(*RESERVED, ranks=WHOLE)
-    (ended,) = of_kind((EndRanks, LaunchGroup), plan(pool(), other), seen)
+    others = [rank(number, name=RankName("other", "uid-other", 1, number, 4)) for number in range(4)]
+    seen = state(*RESERVED, ranks=others)
+    (ended,) = of_kind((EndRanks, LaunchGroup), plan(pool(), group()), seen)
     assert ended.seconds == 30
     # Not if that one stays on these nodes, nor if it heals, and so was there before.
-    both = plan(pool(), group(incarnation=2), other)
-    assert [each.group.name for each in of_kind(LaunchGroup, both, seen)] == ["other"]
-    healing = other.model_copy(update={"cause": "rank 0: it was killed", "incarnation": 2})
-    assert of_kind(LaunchGroup, plan(pool(), healing), seen) != []
+    stays = group(incarnation=2).model_copy(update={"name": "other", "uid": "uid-other"})
+    heals = group(incarnation=2).model_copy(update={"cause": "rank 0: it was killed"})
+    for groups in ([group(), stays], [heals]):
+        (launched,) = of_kind(LaunchGroup, plan(pool(), *groups), seen)
+        assert launched.group.name == "g"
 
 
 def test_an_incarnation_on_pools_of_different_grace_periods_ends_as_a_whole():

@@ -142,7 +142,7 @@ OWNER_DIED = rank(3, state="DEAD", death=Death("OwnerDied", "Owner's worker proc
         ((*ranks(0, 1, 2), OWNER_DIED), {}, ("LaunchInterrupted", 4, 3), "process ended while ranks were created"),
         (ranks(0, 1, 2, 3), {"known": launches(failed={KEY: FAILED})}, ("Launched", 4, 4), None),
         (ranks(0, 1, 2, 3), {"planned": group(session="session-0")}, ("Launched", 4, 4), None),
-        (ranks(0, 1, 2, 3), {"planned": group(incarnation=2)}, ("Launching", 0, 0), "4 earlier ranks"),
+        (ranks(0, 1, 2, 3), {"planned": group(incarnation=2)}, ("WaitingForRanks", 0, 0), "4 earlier ranks"),
     ],
 )
 def test_a_group_says_how_far_it_is(there, more, expected, words):
