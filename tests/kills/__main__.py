@@ -118,8 +118,8 @@ def _judged(scene: Scene, kills: list[Kill]) -> list[str]:
         time.sleep(CALM_SECONDS)
     scene.wait_until_ready()
     wrong = untruths(kills, {plural: scene.history(plural, began) for plural in (POOLS, GROUPS)})
-    for each in wrong:
-        say(f"  {each}")
+    if wrong:
+        say("\n".join([*wrong, scene.evidence()]))
     return wrong
 
 

@@ -132,6 +132,11 @@ class Scene:
         self._undo.callback(job.end)
         return job
 
+    def evidence(self) -> str:
+        """Return what somebody needs who looks for the cause of something wrong: statuses, and what Ray holds."""
+        statuses = [json.dumps(self.body(kind)["status"]) for kind in ("resourcepool", "workergroup")]
+        return "\n".join([*statuses, str(self.held())])
+
     def latest(self, plural: str) -> Seen:
         """Return the last observation of the pool or the group."""
         return self.watch.latest(plural, NAME)
