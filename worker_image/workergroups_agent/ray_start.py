@@ -45,7 +45,7 @@ from workergroups_agent.check_image import TERMINATION_LOG
 from workergroups_agent.gcs_storage import OPTION, GcsStorage
 from workergroups_agent.listening import wait_for_gcs
 from workergroups_agent.next_head import wait_for_next_head
-from workergroups_api.heads import HEAD_AWAY_SECONDS
+from workergroups_api.heads import HEAD_AWAY_SECONDS, KEEPALIVE
 from workergroups_api.vocabulary import Variable
 
 _WHEN_IDLE = str(Path(__file__).parent / "when_idle.py")
@@ -325,7 +325,8 @@ def main(gcs: str | None, joined: Callable[[], None]) -> None:
     threading.Thread(target=end, name="end of the raylet", daemon=True).start()
     ray_private.replace(ray_private.GET_NODE, partial(our_get_node, raylets=raylets, joined=on_join))
     if ray_private.KEEPS_GCS_STATE:
-        os.environ.setdefault("RAY_gcs_rpc_server_reconnect_timeout_s", str(HEAD_AWAY_SECONDS))
+        for name, value in {"RAY_gcs_rpc_server_reconnect_timeout_s": str(HEAD_AWAY_SECONDS), **KEEPALIVE}.items():
+            os.environ.setdefault(name, value)
     if storage is not None:
         prepare(storage)
         sys.argv.append(storage.option)

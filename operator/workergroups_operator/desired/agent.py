@@ -7,6 +7,7 @@ only the operator's image. The executor, which acts in Ray, runs in the head's c
 
 from typing import Any
 
+from workergroups_api.heads import KEEPALIVE
 from workergroups_api.manifest import Manifest
 from workergroups_api.names import (
     CLUSTER_LABEL,
@@ -146,6 +147,7 @@ def _observer(key: ClusterKey, image: str) -> dict[str, Any]:
         {"name": "RAY_AUTH_MODE", "value": "token"},
         # If the GCS is gone, the observer looks for the next one; by default, Ray would end the process after a minute.
         {"name": "RAY_gcs_rpc_server_reconnect_timeout_s", "value": "1000000"},
+        *({"name": name, "value": value} for name, value in KEEPALIVE.items()),
         # Seconds for each attempt to connect, so that the process can answer the probe between two attempts.
         {"name": "RAY_py_gcs_connect_timeout_s", "value": "3"},
         {"name": "RAY_gcs_rpc_server_connect_timeout_s", "value": "2"},
