@@ -7,6 +7,7 @@ damaged, or its volume full. The GCS locks its state, so two heads never share i
 
 from __future__ import annotations
 
+import errno
 import fcntl
 import json
 import shutil
@@ -66,7 +67,15 @@ class GcsStorage:
         return f"{OPTION}={json.dumps({'gcs_storage': 'rocksdb', 'gcs_storage_path': str(self._state)})}"
 
     def _note(self, starts: int) -> None:
-        write_file(self._notes, json.dumps({"owner": self._owner, "starts": starts}).encode())
+        note = json.dumps({"owner": self._owner, "starts": starts}).encode()
+        try:
+            write_file(self._notes, note)
+        except OSError as error:
+            # A volume that is full has no space for another file, but for as many bytes in this one.
+            if error.errno != errno.ENOSPC or self._starts() is None:
+                raise
+            with self._notes.open("r+b") as file:
+                file.write(note)
 
     def _wait_for_another_head(self) -> None:
         """Wait until no GCS runs with the state: a pod that is deleted ends some seconds after the next one starts.

@@ -1,5 +1,6 @@
 """When a head uses the state of the one before, and when it drops it."""
 
+import errno
 import json
 import subprocess
 import sys
@@ -51,6 +52,28 @@ def test_a_state_with_which_heads_do_not_start_is_dropped(directory, capsys):
     started(directory)[0].keep()
     assert [started(directory)[1] for _ in range(MAX_STARTS + 2)] == [True] * MAX_STARTS + [False, True]
     assert f"{MAX_STARTS} heads did not start with it" in capsys.readouterr().out
+
+
+def test_a_state_on_a_full_volume_is_dropped_after_as_many_starts(directory, monkeypatch, capsys):
+    started(directory)[0].keep()
+
+    def write_file(path, data):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(gcs_storage, "write_file", write_file)
+    for _ in range(MAX_STARTS):
+        assert started(directory)[1]
+    assert not started(directory)[1]
+    assert "3 heads did not start with it" in capsys.readouterr().out
+
+
+def test_a_volume_that_is_full_from_the_beginning_is_an_error(directory, monkeypatch):
+    def write_file(path, data):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(gcs_storage, "write_file", write_file)
+    with pytest.raises(OSError, match="No space left"):
+        started(directory)
 
 
 @pytest.mark.parametrize("notes", ["", "no JSON", "[]", "{}", '{"owner": "Ray 2.60.0 and its token", "starts": "x"}'])
