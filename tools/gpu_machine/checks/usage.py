@@ -1,4 +1,4 @@
-"""What `workergroups top` says of ranks and devices, beside the ranks' own clock and the driver of the devices."""
+"""What `workergroups top` says of ranks and devices, compared with their own clocks and the driver of the devices."""
 
 import json
 import time

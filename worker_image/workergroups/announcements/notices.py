@@ -45,6 +45,7 @@ class NoticeReader:
         self._actor_ids = actor_ids
         self._keys: list[str] = []
         self._answered: set[str] = set()
+        self._present: dict[str, notice.Notice] = {}
         self._told: dict[str, notice.Notice] = {}
         self._is_written = False
 
@@ -60,8 +61,9 @@ class NoticeReader:
             found = self._gcs.get_many(_NOTICES, [key for key in self._keys if key not in self._answered])
             read = {key: notice.read(data) for key, data in found.items()}
             # Of a deadline that is over, the pod's next container has nothing to say.
-            self._told |= {key: given for key, given in read.items() if given is not None and given.seconds}
-        left = [given for key, given in self._told.items() if key not in self._answered and given.seconds]
+            self._present = {key: given for key, given in read.items() if given is not None and given.seconds}
+            self._told |= self._present
+        left = [given for key, given in self._present.items() if key not in self._answered and given.seconds]
         return min(left, key=_deadline, default=None)
 
     def answer(self) -> None:
