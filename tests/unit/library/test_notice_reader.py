@@ -136,3 +136,10 @@ def test_a_rank_does_not_wait_in_each_step_for_a_gcs_that_is_away(gcs, monkeypat
     assert len(asked) == 1
     own._next, gcs.is_away = 0.0, False
     assert own.look() == given
+
+
+def test_a_notice_that_is_withdrawn_is_read_no_more(gcs):
+    reader, given = NoticeReader(["a"]), give(gcs)
+    assert reader.look() == given
+    gcs.stored[notices._NOTICES, POD] = b""  # by the pod's next container
+    assert reader.look() is None
