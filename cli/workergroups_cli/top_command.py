@@ -7,10 +7,10 @@ from typing import Annotated
 
 import typer
 
-from workergroups.processes.tables import DeviceRow
+from workergroups.processes.tables import ACTIVITIES, DeviceRow
 from workergroups_client import Cluster
 from workergroups_client.objects.names import GROUP, find
-from workergroups_client.pods.usage import ACTIVITIES, RankUsage, usage
+from workergroups_client.pods.usage import RankUsage, usage
 from workergroups_client.times import duration
 
 from .json_output import print_list, with_api_names

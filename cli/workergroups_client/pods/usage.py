@@ -8,15 +8,13 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from workergroups.naming import RankName
-from workergroups.processes.tables import DeviceRow, RankSecondsRow, UsageTables
+from workergroups.processes.tables import ACTIVITIES, DeviceRow, RankSecondsRow, UsageTables
 from workergroups_common.ranges import ranges
 
 from ..api_server.cluster import Cluster
 from ..objects.names import GROUP, Target
 from .pod_programs import ask_for_processes, understood
 from .pods import head
-
-ACTIVITIES = ("Idle", "Waiting", "Collective", "Running")
 
 
 @dataclass(frozen=True)

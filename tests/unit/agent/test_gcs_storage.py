@@ -54,24 +54,27 @@ def test_a_state_with_which_heads_do_not_start_is_dropped(directory, capsys):
     assert f"{MAX_STARTS} heads did not start with it" in capsys.readouterr().out
 
 
-def test_a_state_on_a_full_volume_is_dropped_after_as_many_starts(directory, monkeypatch, capsys):
-    started(directory)[0].keep()
+@pytest.fixture
+def fill(monkeypatch):
+    """Leave no space on the volume."""
 
     def write_file(path, data):
         raise OSError(errno.ENOSPC, "No space left on device")
 
-    monkeypatch.setattr(gcs_storage, "write_file", write_file)
+    return lambda: monkeypatch.setattr(gcs_storage, "write_file", write_file)
+
+
+def test_a_state_on_a_full_volume_is_dropped_after_as_many_starts(directory, fill, capsys):
+    started(directory)[0].keep()
+    fill()
     for _ in range(MAX_STARTS):
         assert started(directory)[1]
     assert not started(directory)[1]
     assert "3 heads did not start with it" in capsys.readouterr().out
 
 
-def test_a_volume_that_is_full_from_the_beginning_is_an_error(directory, monkeypatch):
-    def write_file(path, data):
-        raise OSError(errno.ENOSPC, "No space left on device")
-
-    monkeypatch.setattr(gcs_storage, "write_file", write_file)
+def test_a_volume_that_is_full_from_the_beginning_is_an_error(directory, fill):
+    fill()
     with pytest.raises(OSError, match="No space left"):
         started(directory)
 

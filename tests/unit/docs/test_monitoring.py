@@ -7,7 +7,7 @@ from pathlib import Path
 import yaml
 
 from tests.unit.docs.pages import tables
-from workergroups.single_controller.ray.rank_seconds import NAME
+from workergroups.processes.tables import RANK_SECONDS
 from workergroups_operator.metrics import Metrics
 
 REPOSITORY = Path(__file__).parents[3]
@@ -43,4 +43,4 @@ def test_alerts_and_the_dashboard_use_metrics_that_exist():
     assert len(queries) > 10
     for query in (*(rule["expr"] for rule in ALERTS), *queries):
         for name in re.findall(r"(?:ray_)?workergroups_[a-z_]+", query):
-            assert name in {*names, f"ray_{NAME}_total"} or re.sub("_(count|bucket)$", "", name) in names
+            assert name in {*names, f"ray_{RANK_SECONDS}_total"} or re.sub("_(count|bucket)$", "", name) in names

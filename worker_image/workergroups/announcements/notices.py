@@ -136,12 +136,13 @@ class _OwnIncarnation:
         return self._found
 
 
-def of_own_incarnation() -> notice.Notice | None:
-    """Return the notice that this process's rank ends, with all of its incarnation; ``None`` if there is none.
+def of_this_rank() -> notice.Notice | None:
+    """Return the notice that this process's rank ends, with its node or its incarnation; ``None`` if there is none.
 
-    It is as of the latest 0.2 s, as ranks may ask for it in each step, or from before the GCS went away.
+    That of the incarnation is as of the latest 0.2 s, as ranks may ask for it in each step, or from before the GCS went
+    away.
     """
-    return _own_incarnation().look() if ray.is_initialized() else None
+    return notice.current() or (_own_incarnation().look() if ray.is_initialized() else None)
 
 
 @functools.cache

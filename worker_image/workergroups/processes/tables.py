@@ -9,6 +9,10 @@ from typing import Any, NamedTuple
 
 from workergroups.debugger.pauses import Pause
 
+RANK_SECONDS = "workergroups_rank_seconds"
+"""The counter of what ranks spend seconds on; Prometheus gets it as ``ray_workergroups_rank_seconds_total``."""
+IDLE, WAITING, COLLECTIVE, RUNNING = ACTIVITIES = ("Idle", "Waiting", "Collective", "Running")
+
 
 class NodeProcess(NamedTuple):
     """A worker process of a node."""
@@ -98,7 +102,7 @@ class RankSecondsRow(NamedTuple):
     name: str
     """The name of its actor; see `RankName`."""
     activity: str
-    """Idle, Waiting, Collective or Running; see `rank_seconds`. Empty if nothing is counted."""
+    """One of `ACTIVITIES`. Empty if nothing is counted."""
     method: str
     seconds: float
 

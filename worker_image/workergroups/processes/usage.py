@@ -18,9 +18,9 @@ from workergroups.ray_private import records
 from workergroups.ray_private.gcs import Gcs, address_of_this_node
 from workergroups.ray_private.records import ActorRecord, NodeRecord
 
-from .tables import DeviceRow, RankSecondsRow, UsageTables
+from .tables import RANK_SECONDS, DeviceRow, RankSecondsRow, UsageTables
 
-_SECONDS = "ray_workergroups_rank_seconds_total"
+_SECONDS = f"ray_{RANK_SECONDS}_total"
 _UTILIZATION, _USED, _FREE = "ray_node_gpus_utilization", "ray_node_gram_used", "ray_node_gram_available"
 _MIB = 1 << 20
 _ANSWER_SECONDS = 10.0

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 from workergroups.errors import InvalidValueError
-from workergroups.node.notice import Notice, current
+from workergroups.node.notice import Notice
 
 from .call_forms import first_by_name
 from .decorator import Dispatch, Execute, register
@@ -64,7 +64,7 @@ class Worker:
         """The notice that this rank is about to end; ``None`` if there is none. A call that runs sees it, too."""
         from workergroups.announcements import notices
 
-        return current() or notices.of_own_incarnation()
+        return notices.of_this_rank()
 
     def get_master_addr_port(self) -> tuple[str, str]:
         """Return the address and port where the group's ranks meet, from ``MASTER_ADDR`` and ``MASTER_PORT``."""

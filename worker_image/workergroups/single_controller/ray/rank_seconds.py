@@ -18,12 +18,10 @@ import ray
 from ray.util.metrics import Counter
 
 from workergroups.naming import RankName
+from workergroups.processes.tables import COLLECTIVE, IDLE, RANK_SECONDS, RUNNING, WAITING
 from workergroups.ray_private.process import FOLDER, METHOD_EXECUTOR, runs_coroutines
 from workergroups.single_controller.base import decorator
 
-NAME = "workergroups_rank_seconds"
-"""Prometheus gets it as ``ray_workergroups_rank_seconds_total``."""
-IDLE, RUNNING, WAITING, COLLECTIVE = "Idle", "Running", "Waiting", "Collective"
 _OTHERS = "others"
 _MOST_METHODS = 50
 """Methods of a rank that are counted; all further ones are counted together."""
@@ -78,7 +76,7 @@ class RankSeconds:
 
     def __init__(self, tags: Mapping[str, str]) -> None:
         self._counter = Counter(
-            NAME,
+            RANK_SECONDS,
             description="What the seconds of ranks went into: activity is Idle, Running, Waiting or Collective",
             tag_keys=(*tags, "activity", "method"),
         )

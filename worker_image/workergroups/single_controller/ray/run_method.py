@@ -13,7 +13,6 @@ import ray
 from ray.actor import ActorHandle
 
 from workergroups.announcements import notices, runs
-from workergroups.node import notice
 from workergroups.ray_private.actors import has_async_methods
 from workergroups.stacks.exception_text import exception_line
 
@@ -59,7 +58,7 @@ def _recorded_end(actor_id: str) -> Iterator[None]:
         yield
     except Exception as raised:
         error = _told(raised)
-    if error is None and (given := notice.current() or notices.of_own_incarnation()):
+    if error is None and (given := notices.of_this_rank()):
         print(f"returned after a notice, so the run is not over: {given.reason}", file=sys.stderr, flush=True)
         return
     runs.end(actor_id, error)
