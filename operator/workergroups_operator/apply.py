@@ -31,7 +31,7 @@ from workergroups_api.resource_pool import ResourcePool
 from workergroups_api.vocabulary import Component, Reason
 from workergroups_kube import API_ERRORS, Kube, api_error_message
 from workergroups_operator.decisions import Decisions
-from workergroups_operator.events import object_event, tell
+from workergroups_operator.events import create_event, object_event
 from workergroups_operator.failures import Failures
 from workergroups_operator.membership import ClusterKey
 from workergroups_operator.observed import Observed
@@ -225,7 +225,7 @@ async def _delete_pool(client: Kube, pool: ResourcePool, why: Explanation) -> Ex
             Reason.APPLY_FAILED,
             f"ResourcePool {pool.name} cannot be deleted, and is tried again: {api_error_message(error)}",
         )
-    await tell(client, object_event(RESOURCE_POOL, pool.metadata, "Normal", why, datetime.now(UTC)))
+    await create_event(client, object_event(RESOURCE_POOL, pool.metadata, "Normal", why, datetime.now(UTC)))
     return None
 
 

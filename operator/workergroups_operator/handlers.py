@@ -20,6 +20,7 @@ from workergroups_api.references import cluster_of_pool, pools_of_group
 from workergroups_kube import API_ERRORS, Kube
 from workergroups_operator.apply import Applier
 from workergroups_operator.connection import connect
+from workergroups_operator.events import Events
 from workergroups_operator.failing_reconciles import FailingReconciles
 from workergroups_operator.heartbeats import Heartbeats
 from workergroups_operator.leadership import FencedKube
@@ -88,10 +89,11 @@ def _queue(client: Kube, memo: kopf.Memo) -> WorkQueue[ClusterKey]:
     timings: Timings = memo.timings
     trials = PodTrials(client, enqueue, timings)
     applier = Applier(client, enqueue, timings)
-    publisher = Publisher(client, enqueue, timings, memo.metrics)
+    events = Events(client)
+    publisher = Publisher(client, events, enqueue, timings, memo.metrics)
     steps = (trials.writes, applier.writes, publisher.writes)
-    for writes in steps:
-        memo.resources.push_async_callback(writes.close)
+    for each in (events, *steps):
+        memo.resources.push_async_callback(each.close)
     memo.metrics.is_leading = True
     reconciler = Reconciler(
         client,

@@ -20,7 +20,7 @@ from workergroups_api.report import AGENT_FIELDS
 from workergroups_api.vocabulary import EventReason, RankEnd, Reason
 from workergroups_api.worker_group import WorkerGroup
 from workergroups_kube import Kube, ReplacedError, api_error_message, invalid_fields, is_refusal
-from workergroups_operator.events import object_event, tell
+from workergroups_operator.events import Events, object_event
 from workergroups_operator.membership import ClusterKey
 from workergroups_operator.metrics import Metrics
 from workergroups_operator.status.conclusion import StatusUpdate
@@ -52,8 +52,11 @@ class Publisher:
     Each object has one write at a time, so that an older status cannot overwrite a newer one.
     """
 
-    def __init__(self, client: Kube, enqueue: Callable[[ClusterKey], None], timings: Timings, metrics: Metrics) -> None:
+    def __init__(
+        self, client: Kube, events: Events, enqueue: Callable[[ClusterKey], None], timings: Timings, metrics: Metrics
+    ) -> None:
         self._client = client
+        self._events = events
         self._metrics = metrics
         self._retry = timings.urgent_retry
         # By cluster, and by the object's UID.
@@ -87,7 +90,7 @@ class Publisher:
         self._tried.pop(key, None)
 
     async def _publish(self, key: ClusterKey, update: StatusUpdate) -> str | None:
-        said, is_refused = await _write(self._client, update)
+        said, is_refused = await _write(self._client, self._events, update)
         self._metrics.written(update, "refused" if is_refused else "failed" if said else "taken")
         uid, tried = str(update.metadata["uid"]), self._tried.get(key, {})
         taken, refused = _whats(update)
@@ -127,7 +130,7 @@ def _whats(update: StatusUpdate) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
     return (version, digest(update.after.to_json())), (version, update.ready.status, update.ready.reason)
 
 
-async def _write(client: Kube, update: StatusUpdate) -> tuple[str | None, bool]:
+async def _write(client: Kube, events: Events, update: StatusUpdate) -> tuple[str | None, bool]:
     """Return what could not be written, and whether it was refused, or the object is gone."""
     try:
         await _apply(client, update)
@@ -136,16 +139,16 @@ async def _write(client: Kube, update: StatusUpdate) -> tuple[str | None, bool]:
     except Exception as error:  # Not only API errors: no update may hold the others up.
         if not update.is_readable and isinstance(error, DynamicApiError):
             # The status of such an object cannot be written, so an event is all that is possible.
-            await tell(client, event(update, datetime.now(UTC)))
+            events.tell(event(update, datetime.now(UTC)))
             return None, is_refusal(error)
         if is_refusal(error):
-            await tell(client, refusal_event(update, error, datetime.now(UTC)))
+            events.tell(refusal_event(update, error, datetime.now(UTC)))
         said = f"status of {update.kind.kind} {update.metadata['name']}: {api_error_message(error)[:500]}"
         return said, is_refusal(error)
     if is_news(update):
-        await tell(client, event(update, datetime.now(UTC)))
+        events.tell(event(update, datetime.now(UTC)))
     for news in update.news:
-        await tell(client, news_event(update, news, datetime.now(UTC)))
+        events.tell(news_event(update, news, datetime.now(UTC)))
     return None, False
 
 

@@ -1,6 +1,7 @@
 """A namespace with everything that a test needs: the proxy, the operator, the world, and a user's actions."""
 
 import asyncio
+import gc
 import random
 import tempfile
 import time
@@ -54,6 +55,7 @@ class Scene:
         """Create a namespace without an operator, and delete it at the end; the operator also serves `others`."""
         choices = choices or random.Random(0)
         async with AsyncExitStack() as stack:
+            stack.callback(_keep_what_is_left)
             directory = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="scene-")))
             api = await stack.enter_async_context(Api.connect(access))
             proxy = await stack.enter_async_context(Proxy.run(access, Faults(random.Random(choices.random()))))
@@ -180,7 +182,8 @@ class Scene:
             what = f"{kind.kind} {name}: {type_}={status} {reason or ''}"
             now = await self.api.get(kind, self.namespace, name)
             says = "finds none" if now is None else f"says {now.get('status')}"
-            shown = f"the watch's last is {last.get('status')}, and a GET now {says}"
+            writes = [f"{time.monotonic() - w.at:.1f} s ago: {w.request} {w.status}" for w in self.proxy.writes[-8:]]
+            shown = f"last writes {writes}; the watch's last is {last.get('status')}, and a GET now {says}"
             raise AssertionError(f"not within {seconds} s: {what}; {shown}") from None
         raise AssertionError("a watch never ends")
 
@@ -195,6 +198,12 @@ class Scene:
                 return
             if time.monotonic() > deadline:
                 raise AssertionError(f"it writes at rest: {[f'{w.request} {w.status}' for w in writes][:8]}")
+
+
+def _keep_what_is_left() -> None:
+    """Leave what was killed, and all modules, out of later garbage collections, each of which stops all threads."""
+    gc.collect()
+    gc.freeze()
 
 
 def condition(body: Manifest, type_: str = "Ready") -> Manifest:

@@ -1,6 +1,7 @@
 """Which events the operator records with a status, and when it tries again what the API server refuses."""
 
 import asyncio
+from collections.abc import Callable
 from contextlib import suppress
 from typing import Any, cast
 
@@ -14,6 +15,7 @@ from workergroups_api.conditions import Condition
 from workergroups_api.group_status import WorkerGroupStatus
 from workergroups_api.manifest import WORKER_GROUP, Manifest
 from workergroups_kube import Kube
+from workergroups_operator.events import MOST_WAITING, Events
 from workergroups_operator.membership import ClusterKey
 from workergroups_operator.metrics import Metrics
 from workergroups_operator.publish import NAMESPACE_WRITES, Publisher, event, is_news
@@ -74,7 +76,7 @@ def test_a_status_whose_object_was_not_there_is_not_taken_for_written() -> None:
     api.absent = {"a"}
 
     async def scenario() -> None:
-        publisher = Publisher(cast(Kube, api), lambda _: None, TIMINGS, Metrics())
+        publisher = publisher_of(api)
         for _ in range(2):
             assert await publisher.publish(KEY, [change("a")]) is None
             await asyncio.sleep(WEBHOOK_SECONDS + TIMINGS.urgent_retry.last)
@@ -96,6 +98,8 @@ class ApiServer:
         self.refused: set[str] = set()
         self.absent: set[str] = set()
         self.applied: list[str] = []
+        self.event_seconds = 0.0
+        self.events: list[str] = []
 
     async def apply_status(self, manifest: Manifest) -> None:
         await asyncio.sleep(WEBHOOK_SECONDS)
@@ -108,6 +112,13 @@ class ApiServer:
 
     async def create(self, manifest: Manifest) -> None:
         """Take an event."""
+        await asyncio.sleep(self.event_seconds)
+        self.events.append(manifest["note"])
+
+
+def publisher_of(api: ApiServer, enqueue: Callable[[ClusterKey], None] = lambda _: None) -> Publisher:
+    client = cast(Kube, api)
+    return Publisher(client, Events(client), enqueue, TIMINGS, Metrics())
 
 
 def change(name: str, version: str = "1", ready_before: Condition | None = None) -> StatusUpdate:
@@ -120,7 +131,7 @@ def test_an_object_without_a_status_gets_its_first_before_others_get_their_next(
     api = ApiServer()
 
     async def scenario() -> None:
-        publisher = Publisher(cast(Kube, api), lambda _: None, TIMINGS, Metrics())
+        publisher = publisher_of(api)
         for version in range(5):
             ever_new = [
                 change(f"old-{number}", str(version), ready("False", "Launching")) for number in range(NAMESPACE_WRITES)
@@ -138,7 +149,7 @@ def test_statuses_that_are_refused_hold_no_other_up_and_lead_to_few_turns() -> N
 
     async def scenario() -> None:
         wake = asyncio.Event()
-        publisher = Publisher(cast(Kube, api), lambda _: wake.set(), TIMINGS, Metrics())
+        publisher = publisher_of(api, lambda _: wake.set())
         updates = [change(f"refused-{number}") for number in range(2 * NAMESPACE_WRITES)]
         api.refused = {update.metadata["name"] for update in updates}
         while now() < 30:
@@ -160,7 +171,7 @@ def test_a_status_that_was_tried_is_tried_again_when_its_time_comes_or_the_objec
     api = ApiServer()
 
     async def scenario() -> None:
-        publisher = Publisher(cast(Kube, api), lambda _: None, TIMINGS, Metrics())
+        publisher = publisher_of(api)
         api.refused = {"a"}
 
         async def publish(version: str) -> str | None:
@@ -181,5 +192,45 @@ def test_a_status_that_was_tried_is_tried_again_when_its_time_comes_or_the_objec
         await publish("3")
         assert len(api.applied) == 4
         publisher.forget(KEY)
+
+    run(scenario())
+
+
+def test_no_status_waits_for_an_event_that_admission_delays() -> None:
+    api = ApiServer()
+    api.event_seconds = 1000
+
+    async def scenario() -> None:
+        publisher = publisher_of(api)
+        for version in range(3):
+            await publisher.publish(KEY, [change("a", str(version))])
+            await asyncio.sleep(1.2 * WEBHOOK_SECONDS)
+        assert api.applied == ["a", "a", "a"]
+        await asyncio.sleep(api.event_seconds)
+        assert len(api.events) == 3
+
+    run(scenario())
+
+
+def test_as_many_events_of_a_namespace_wait_as_may_and_those_of_others_do_not_wait_for_them() -> None:
+    api = ApiServer()
+    api.event_seconds = 1
+
+    def told(number: int, namespace: str = "slow") -> Manifest:
+        metadata = {"name": f"g.{number}", "namespace": namespace}
+        return {"metadata": metadata, "note": f"{namespace} {number}", "regarding": {"name": "g"}}
+
+    async def scenario() -> None:
+        events = Events(cast(Kube, api))
+        for number in range(2 * MOST_WAITING):
+            events.tell(told(number))
+        events.tell(told(0, "other"))
+        await asyncio.sleep(1.5)
+        assert "other 0" in api.events
+        await asyncio.sleep(MOST_WAITING)
+        assert sorted(api.events) == sorted(["other 0", *(f"slow {number}" for number in range(MOST_WAITING))])
+        events.tell(told(0))
+        await events.close()
+        assert api.events[-1] != "slow 0"
 
     run(scenario())
