@@ -60,7 +60,7 @@ async def _lead(settings: Settings, timings: Timings, resources: AsyncExitStack)
     """Wait until this process may serve. None if there is no other one, or if a signal comes first."""
     if settings.lease_namespace is None:
         return None
-    client = await resources.enter_async_context(Kube.connect(OPERATOR_FIELD_MANAGER, timings.lead_sure))
+    client = await resources.enter_async_context(Kube.connect(OPERATOR_FIELD_MANAGER, timings.lead_write))
     leadership = Leadership(client, settings.lease_namespace, socket.gethostname(), timings)
     async with waiting(leadership, LIVENESS_ENDPOINT):
         begun = asyncio.ensure_future(leadership.begin())

@@ -2,11 +2,13 @@
 
 A process that could not renew the Lease for a while writes nothing, since another one may serve by now. It goes on if
 the API server was away for both, and ends if another process holds the Lease. Nobody compares two machines' clocks: a
-Lease is late if a process has seen no change of it for some time.
+Lease is late if a process has seen no change of it for as long as it lasts. Where admission delays writes of the Lease,
+it lasts longer, so that the process that serves can renew it in time.
 """
 
 import asyncio
 import logging
+import math
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
@@ -37,6 +39,8 @@ class _Seen:
     version: str | None
     holder: str
     at: float
+    # For how long its holder may serve from then on, in seconds.
+    lasts: float = 0.0
 
 
 class Leadership:
@@ -53,8 +57,10 @@ class Leadership:
         self._client, self._namespace, self._identity = client, namespace, identity
         self._timings, self._clock = timings, clock
         self._seen = _Seen(None, "", clock())
-        # When this process last renewed the Lease, or began to.
-        self._renewed: float | None = None
+        # Until when no other process can take the Lease; None if this process does not hold it.
+        self._sure_until: float | None = None
+        # How many seconds the next write of the Lease is expected to take; 0 unless admission delays it.
+        self._write_seconds = 0.0
         self._trouble = ""
         # Why the API server refuses what is asked of the Lease; None if it does not.
         self.refusal: str | None = None
@@ -62,7 +68,12 @@ class Leadership:
     @property
     def is_sure(self) -> bool:
         """Whether no other process can serve."""
-        return self._renewed is not None and self._clock() - self._renewed < self._timings.lead_sure
+        return self._sure_until is not None and self._clock() < self._sure_until
+
+    @property
+    def _patience(self) -> float:
+        """How many seconds a request may take, unless admission delays it."""
+        return self._timings.lead_sure - self._timings.lead_renew
 
     async def begin(self) -> None:
         """Return once this process holds the Lease."""
@@ -80,15 +91,16 @@ class Leadership:
 
     async def end(self) -> None:
         """Give the Lease back, if this process has it: nobody has to wait until it is late."""
-        if self._renewed is not None:
-            self._renewed = None
+        if self._sure_until is not None:
+            self._sure_until = None
             await self._tried(self._give_back)
 
     async def _tried(self, step: Callable[[Manifest | None, float], Awaitable[bool]]) -> bool:
         """Take a step with the Lease as it is; return whether that worked. Log what is new."""
         now = self._clock()
         try:
-            lease = await self._client.get(LEASE, self._namespace, LEASE_NAME)
+            async with asyncio.timeout(self._patience):
+                lease = await self._client.get(LEASE, self._namespace, LEASE_NAME)
             self._note(lease, now)
             done = await step(lease, now)
             trouble, self.refusal = "" if done else f"waiting: {self._seen.holder} serves", None
@@ -105,13 +117,14 @@ class Leadership:
     def _note(self, lease: Manifest | None, now: float) -> None:
         version = None if lease is None else str(lease["metadata"]["resourceVersion"])
         if version != self._seen.version:
-            holder = str(_spec(lease).get("holderIdentity") or "")
-            self._seen = _Seen(version, holder, now)
+            spec, timings = _spec(lease), self._timings
+            lasts = min(float(spec.get("leaseDurationSeconds") or 0), timings.lead_lost + 2 * timings.lead_write)
+            self._seen = _Seen(version, str(spec.get("holderIdentity") or ""), now, max(lasts, timings.lead_lost))
 
     async def _take(self, lease: Manifest | None, now: float) -> bool:
         """Take a Lease that nobody holds, or holds any more."""
         is_free = self._seen.holder in ("", self._identity)
-        if not is_free and now - self._seen.at < self._timings.lead_lost:
+        if not is_free and now - self._seen.at < self._seen.lasts:
             return False
         await self._write(lease, self._identity, now)
         return True
@@ -129,13 +142,16 @@ class Leadership:
 
     async def _write(self, lease: Manifest | None, holder: str, now: float) -> None:
         """Write the Lease, unless it has changed since it was read: then raise ConflictError."""
-        before = _spec(lease)
+        before, timings = _spec(lease), self._timings
+        # Until the end of the next write after this one.
+        lasts = math.ceil(timings.lead_lost + 2 * self._write_seconds)
+        sure_until = now + lasts - (timings.lead_lost - timings.lead_sure)
         is_same = before.get("holderIdentity", "") == holder
         is_transition = lease is not None and holder not in ("", before.get("holderIdentity"))
         moment = datetime.now(UTC).isoformat(timespec="microseconds").replace("+00:00", "Z")
         spec = {
             "holderIdentity": holder,
-            "leaseDurationSeconds": round(self._timings.lead_lost),
+            "leaseDurationSeconds": lasts,
             "acquireTime": (is_same and before.get("acquireTime")) or moment,
             "renewTime": moment,
             "leaseTransitions": int(before.get("leaseTransitions") or 0) + is_transition,
@@ -144,8 +160,22 @@ class Leadership:
         if lease is not None:
             metadata["resourceVersion"] = lease["metadata"]["resourceVersion"]
         manifest = {"apiVersion": LEASE.api_version, "kind": LEASE.kind, "metadata": metadata, "spec": spec}
-        await (self._client.create if lease is None else self._client.apply)(manifest)
-        self._renewed = now if holder else None
+        if self._sure_until is not None:  # It may be written although no answer comes.
+            self._sure_until = min(self._sure_until, sure_until)
+        await self._timed((self._client.create if lease is None else self._client.apply)(manifest))
+        self._sure_until = sure_until if holder else None
+
+    async def _timed(self, write: Awaitable[None]) -> None:
+        """Wait for a write, at first only for a moment; then the next one may take as long as admission may take."""
+        began, longest = self._clock(), self._timings.lead_write
+        try:
+            async with asyncio.timeout(longest if self._write_seconds else self._patience):
+                await write
+        except TimeoutError:
+            self._write_seconds = longest
+            raise
+        took = self._clock() - began
+        self._write_seconds = took if took > self._patience / 2 else 0.0
 
 
 def _spec(lease: Manifest | None) -> Manifest:

@@ -28,11 +28,13 @@ class Timings:
     # If nothing at all happens with a kind for this time, not even a refusal, then kopf no longer watches it.
     unwatched: float = 60.0
     # The process that serves renews the operator's Lease this often; the others look at it this often. After the third
-    # time without a renewal, it writes nothing, and after the fourth without a change, another process serves.
+    # time without a renewal, it writes nothing, and after the fourth without a change, another process serves. Admission
+    # may delay a write of the Lease for `lead_write`; while it does, all of this takes longer.
     lead_renew: float = 1.5
     lead_look: float = 1.0
     lead_sure: float = 4.0
     lead_lost: float = 6.0
+    lead_write: float = 31.0
     # A request of the operator to the API server fails after this time.
     request: float = 15.0
     # After a reconcile of a cluster: what it wrote returns as several events within this time, which start one

@@ -1,6 +1,7 @@
 """An event loop whose time goes by only while everybody sleeps, and then at once."""
 
 import asyncio
+import heapq
 
 
 class VirtualTimeLoop(asyncio.SelectorEventLoop):
@@ -10,6 +11,10 @@ class VirtualTimeLoop(asyncio.SelectorEventLoop):
         return self.now
 
     def _run_once(self):
+        # As asyncio does, which otherwise would really wait until what comes after a timer that was cancelled.
+        while self._scheduled and self._scheduled[0].cancelled():
+            self._timer_cancelled_count -= 1
+            heapq.heappop(self._scheduled)._scheduled = False
         if not self._ready and self._scheduled:
             self.now = max(self.now, self._scheduled[0].when())
         super()._run_once()

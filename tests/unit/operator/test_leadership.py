@@ -8,6 +8,7 @@ import aiohttp
 import pytest
 from kubernetes.aio.dynamic.exceptions import ConflictError, ForbiddenError
 
+from tests.unit.virtual_time import now, run
 from workergroups_api.manifest import LEASE
 from workergroups_operator.leadership import FencedKube, Leadership, LostLeadership
 from workergroups_operator.timings import Timings
@@ -24,6 +25,7 @@ class Api:
 
     def __init__(self):
         self.lease, self.error, self.now, self.writes = None, None, 1000.0, 0
+        self.admission_seconds, self.answer_seconds = 0.0, 0.0
 
     async def get(self, kind, namespace, name):
         assert (kind, namespace, name) == (LEASE, "system", "workergroups-operator")
@@ -37,6 +39,7 @@ class Api:
         await self._store(manifest)
 
     async def apply(self, manifest):
+        await asyncio.sleep(self.admission_seconds)
         if manifest["metadata"]["resourceVersion"] != self.lease["metadata"]["resourceVersion"]:
             raise refused(ConflictError, HTTPStatus.CONFLICT)
         await self._store(manifest)
@@ -44,6 +47,7 @@ class Api:
     async def _store(self, manifest):
         self.writes += 1
         self.lease = manifest | {"metadata": manifest["metadata"] | {"resourceVersion": str(self.writes)}}
+        await asyncio.sleep(self.answer_seconds)
 
     def leadership(self, identity):
         return Leadership(self, "system", identity, TIMINGS, lambda: self.now)
@@ -168,3 +172,74 @@ def test_nothing_is_written_while_another_process_may_serve(api):
     for write in (kube.create, kube.apply, kube.delete, kube.merge_status):
         with pytest.raises(TimeoutError, match="another process may serve"):
             asyncio.run(write(pod | {"metadata": pod["metadata"] | {"resourceVersion": "1"}}))
+
+
+@pytest.mark.parametrize("seconds", [2, 5, 10, 29])
+def test_where_admission_delays_the_lease_the_same_process_serves_on_and_another_one_after_its_end(seconds):
+    api, timings = Api(), Timings()
+
+    async def scenario():
+        first, second = (Leadership(api, "system", name, timings, now) for name in "ab")
+        await first.begin()
+        kept, begun = (asyncio.ensure_future(step()) for step in (first.keep, second.begin))
+        await asyncio.sleep(20)
+        api.admission_seconds = seconds
+        # One renewal ends for want of patience, and the next one takes its time.
+        await asyncio.sleep(timings.lead_sure + timings.lead_renew + seconds)
+        for _ in range(300):
+            await asyncio.sleep(0.5)
+            assert first.is_sure
+            assert not second.is_sure
+        kept.cancel()
+        ended = now()
+        while not second.is_sure:
+            await asyncio.sleep(0.1)
+            assert not (first.is_sure and second.is_sure)
+        await begun
+        assert api.holder == "b"
+        return now() - ended
+
+    assert run(scenario()) < timings.lead_lost + timings.lead_look + 4 * seconds + 1
+
+
+def test_a_process_begins_although_admission_delays_the_lease():
+    api, timings = Api(), Timings()
+    api.lease = {"metadata": {"resourceVersion": "0"}, "spec": {}}
+    api.admission_seconds = 20
+
+    async def scenario():
+        await Leadership(api, "system", "a", timings, now).begin()
+        return now()
+
+    assert run(scenario()) < 25
+
+
+async def another_renewal(api):
+    writes = api.writes
+    while api.writes == writes:
+        await asyncio.sleep(0.1)
+
+
+def test_who_gets_no_answer_does_not_rely_on_the_longer_time_of_the_lease_before():
+    api, timings = Api(), Timings()
+
+    async def scenario():
+        first, second = (Leadership(api, "system", name, timings, now) for name in "ab")
+        await first.begin()
+        kept, begun = (asyncio.ensure_future(step()) for step in (first.keep, second.begin))
+        api.admission_seconds = 20
+        await asyncio.sleep(100)
+        api.admission_seconds = 0
+        for _ in range(2):
+            await another_renewal(api)
+        # The next one is known to be quick, so the Lease lasts for the usual time again; and the process is frozen.
+        api.answer_seconds = 1000
+        await another_renewal(api)
+        kept.cancel()
+        api.answer_seconds = 0
+        while not second.is_sure:
+            await asyncio.sleep(0.1)
+            assert not (first.is_sure and second.is_sure)
+        await begun
+
+    run(scenario())
