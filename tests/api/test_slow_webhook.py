@@ -12,9 +12,10 @@ from tests.simulation.faults import WRITES, Delay, Rule
 from tests.simulation.scene import OPERATOR, Scene, pool
 from workergroups_api.manifest import RESOURCE_POOL, WORKER_GROUP
 
-NAMESPACES = 6
+# Together more clusters than RECONCILES, and of each namespace as many as NAMESPACE_RECONCILES.
+NAMESPACES = 3
 POOLS_OF_EACH = 4
-# Just below REQUEST_SECONDS, at which the operator gives up a write.
+# The operator gives up a write after half of it.
 WEBHOOK_SECONDS = 28
 HEALTHY = f"healthy{os.getpid()}"
 SLOW = [f"slow{os.getpid()}-{number}" for number in range(NAMESPACES)]
