@@ -1,5 +1,6 @@
 """Writes objects: plain dicts, by server-side apply, without discovery."""
 
+import asyncio
 import json
 import re
 from collections.abc import Awaitable, Callable, Mapping
@@ -19,6 +20,8 @@ _MERGE = "application/merge-patch+json"
 _STATUS = "status"
 # How often a status is written to an object that others change in the same moment.
 _TRIES = 5
+# Afterwards, the caller should rather write what is true by now.
+_TRIES_SECONDS = 1.0
 # Characters beyond ASCII, up to U+FFFF.
 _BASIC_PLANE = re.compile("[\u0080-\uffff]")
 
@@ -62,14 +65,15 @@ class Kube(Reader):
 
     async def _to_same(self, manifest: Manifest, write: Callable[[Manifest], Awaitable[None]]) -> None:
         """Write to the object that has this UID, although others may change it at the same time."""
-        metadata = manifest["metadata"]
+        metadata, clock = manifest["metadata"], asyncio.get_running_loop().time
+        began = clock()
         version = metadata.get("resourceVersion")
         for tries_left in reversed(range(_TRIES)):
             version = version or await self._version_of(manifest)
             try:
                 return await write(manifest | {"metadata": metadata | {"resourceVersion": version}})
             except ConflictError:
-                if not tries_left:
+                if not tries_left or clock() - began > _TRIES_SECONDS:
                     raise
                 version = None
 
@@ -103,7 +107,7 @@ class Kube(Reader):
             name=manifest["metadata"]["name"],
             namespace=manifest["metadata"]["namespace"],
             field_manager=self._field_manager,
-            _request_timeout=self._request_seconds,
+            _request_timeout=self._write_timeout,
             serialize=False,
             **more,
             **({"dry_run": "All"} if dry_run else {}),
@@ -120,7 +124,7 @@ class Kube(Reader):
             body=manifest,
             namespace=manifest["metadata"]["namespace"],
             field_manager=self._field_manager,
-            _request_timeout=self._request_seconds,
+            _request_timeout=self._write_timeout,
             serialize=False,
             **strictly,
         )
@@ -141,7 +145,7 @@ class Kube(Reader):
                     "preconditions": {key: metadata[key] for key in must_match},
                     "propagationPolicy": "Background",
                 },
-                _request_timeout=self._request_seconds,
+                _request_timeout=self._write_timeout,
                 serialize=False,
             )
         except NotFoundError:

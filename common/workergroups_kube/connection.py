@@ -20,6 +20,8 @@ from workergroups_kube.errors import RefusedObject
 
 # A read fails if nothing comes for this time. Nothing delays reads as admission delays writes.
 _SILENT_SECONDS = 5.0
+# Of several API servers, one may be gone without a word. Those that live accept a connection at once.
+_CONNECT_SECONDS = 3.0
 # Reads at once, and those of one namespace. Each needs a connection.
 _READS = 16
 _NAMESPACE_READS = 8
@@ -55,8 +57,10 @@ class Connection:
     def __init__(self, api: ApiClient, field_manager: str, request_seconds: float) -> None:
         self._client = DynamicClient(api)
         self._field_manager = field_manager
-        self._request_seconds = request_seconds
-        self._read_timeout = aiohttp.ClientTimeout(total=request_seconds, sock_read=_SILENT_SECONDS)
+        self._write_timeout = aiohttp.ClientTimeout(total=request_seconds, sock_connect=_CONNECT_SECONDS)
+        self._read_timeout = aiohttp.ClientTimeout(
+            total=request_seconds, sock_connect=_CONNECT_SECONDS, sock_read=_SILENT_SECONDS
+        )
         self._resources: dict[tuple[Kind, str | None], Any] = {}
         self._reads = Rotation(_READS, _NAMESPACE_READS)
         self._large = Rotation(1, 1)
@@ -106,13 +110,13 @@ class Connection:
         return _SafeSubresource(resource, kind=kind.kind, name=name, namespaced=kind.is_namespaced)
 
     async def _answer(
-        self, namespace: str | None, ask: Callable[[], Awaitable[aiohttp.ClientResponse | None]], limits: Limits
+        self, owner: str | None, ask: Callable[[], Awaitable[aiohttp.ClientResponse | None]], limits: Limits
     ) -> tuple[Any, int]:
         """Return what the API server answers to a read, None if it has nothing, and the size of the answer.
 
         Small answers do not wait for large ones. A large answer that has to wait is dropped, and asked for again.
         """
-        owner = namespace or ""
+        owner = owner or ""
         async with self._reads.slot(owner):
             answer = await ask()
             if answer is None:

@@ -76,10 +76,14 @@ class Reader(Connection):
         *,
         subresource: str | None = None,
         limits: Limits = OBJECT_LIMITS,
+        on_behalf_of: str | None = None,
     ) -> Manifest | None:
-        """Return the object, None if it does not exist or its kind is not installed. Raises RefusedObject."""
+        """Return the object, None if it does not exist or its kind is not installed. Raises RefusedObject.
+
+        `on_behalf_of`: whose turn the read takes; by default, that of the object's namespace.
+        """
         path = self._resource(kind, subresource).path(namespace=namespace, name=name)
-        return (await self._get(namespace, path, limits))[0]
+        return (await self._get(on_behalf_of or namespace, path, limits))[0]
 
     async def get_made(
         self, kind: Kind, namespace: str, name: str, make: Callable[[Manifest | RefusedObject], Awaitable[Made]]
@@ -120,9 +124,9 @@ class Reader(Connection):
             # If it has changed since its version was read, it has another version, and is read again the next time.
             return error, version, len(error.data)
 
-    async def _get(self, namespace: str | None, path: str, limits: Limits) -> tuple[Manifest | None, int]:
+    async def _get(self, owner: str | None, path: str, limits: Limits) -> tuple[Manifest | None, int]:
         """Return the object and the size of its text."""
-        return await self._answer(namespace, partial(self._read, path, "application/json"), limits)
+        return await self._answer(owner, partial(self._read, path, "application/json"), limits)
 
     async def is_installed(self, kind: Kind) -> bool:
         """Return whether the API server serves the group of a kind. Everybody may ask that."""

@@ -195,8 +195,7 @@ async def write(client: Kube, due: Changes) -> Failures:
         batch = [manifest for manifest in pending if (manifest["kind"] in _NEED_OTHERS) is is_last]
         are_written = await asyncio.gather(*(_is_written(client, manifest, failed) for manifest in batch))
         written |= {each["kind"] for each, is_written in zip(batch, are_written, strict=True) if is_written}
-    for pool, why in due.unused:
-        refused = await _delete_pool(client, pool, why)
+    for refused in await asyncio.gather(*(_delete_pool(client, pool, why) for pool, why in due.unused)):
         failed |= {RESOURCE_POOL.kind: refused} if refused is not None else {}
     return Failures(failed, due.kinds - written)
 

@@ -4,19 +4,24 @@ import asyncio
 import logging
 import os
 import uuid
+from collections import Counter
 from datetime import UTC, datetime
 
 from kubernetes.aio.dynamic.exceptions import ConflictError
 
 from workergroups_api.conditions import Explanation
 from workergroups_api.manifest import Kind, Manifest
+from workergroups_common.rotation import Rotation
 from workergroups_kube import Kube, api_error_message
 
 LOGGER = logging.getLogger(__name__)
 CONTROLLER = "workergroups.dev/operator"
-# Of one namespace: how many events the operator creates at once, and how many wait at most, these included.
-_AT_ONCE = 4
-MOST_WAITING = 200
+# How many events the operator creates at once, and those of one namespace.
+_AT_ONCE, _NAMESPACE_AT_ONCE = 32, 4
+# How many exist at most, these included; more are dropped, since each takes memory.
+_MOST, NAMESPACE_MOST = 1000, 200
+# For how long an operator that stops waits for them, in seconds.
+_LAST_SECONDS = 1.0
 
 
 class Events:
@@ -24,37 +29,42 @@ class Events:
 
     def __init__(self, client: Kube) -> None:
         self._client = client
-        # By namespace: its slots, and what waits for one or has one, by the event's name.
-        self._namespaces: dict[str, tuple[asyncio.Semaphore, dict[str, asyncio.Task[None]]]] = {}
+        self._slots = Rotation(_AT_ONCE, _NAMESPACE_AT_ONCE)
+        # By namespace and the event's name.
+        self._tasks: dict[tuple[str, str], asyncio.Task[None]] = {}
+        self._of_namespace: Counter[str] = Counter()
 
     def tell(self, told: Manifest) -> None:
         """Create the event soon, unless it waits already, or too many others do."""
-        name, namespace = told["metadata"]["name"], told["metadata"]["namespace"]
-        slots, tasks = self._namespaces.setdefault(namespace, (asyncio.Semaphore(_AT_ONCE), {}))
-        if name in tasks:
+        key = namespace, name = told["metadata"]["namespace"], told["metadata"]["name"]
+        if key in self._tasks:
             return
-        if len(tasks) >= MOST_WAITING:
-            LOGGER.warning("no event for %s: %d others wait", told["regarding"]["name"], len(tasks))
+        if len(self._tasks) >= _MOST or self._of_namespace[namespace] >= NAMESPACE_MOST:
+            LOGGER.warning("no event for %s/%s: too many others wait", namespace, told["regarding"]["name"])
             return
-        tasks[name] = asyncio.create_task(self._create(slots, told), name=f"event {name}")
-        tasks[name].add_done_callback(lambda _: self._ended(namespace, name))
+        self._of_namespace[namespace] += 1
+        self._tasks[key] = asyncio.create_task(self._create(told), name=f"event {name}")
+        self._tasks[key].add_done_callback(lambda _: self._ended(key))
 
     async def close(self) -> None:
-        """Cancel what waits, and wait for the end."""
-        tasks = [task for _, of_namespace in self._namespaces.values() for task in of_namespace.values()]
+        """Wait for the events for a moment, then cancel those that are left."""
+        tasks = list(self._tasks.values())
+        if tasks:
+            await asyncio.wait(tasks, timeout=_LAST_SECONDS)
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
 
-    async def _create(self, slots: asyncio.Semaphore, told: Manifest) -> None:
-        async with slots:
+    async def _create(self, told: Manifest) -> None:
+        async with self._slots.slot(told["metadata"]["namespace"]):
             await create_event(self._client, told)
 
-    def _ended(self, namespace: str, name: str) -> None:
-        _, tasks = self._namespaces[namespace]
-        del tasks[name]
-        if not tasks:
-            del self._namespaces[namespace]
+    def _ended(self, key: tuple[str, str]) -> None:
+        namespace, _ = key
+        del self._tasks[key]
+        self._of_namespace[namespace] -= 1
+        if not self._of_namespace[namespace]:
+            del self._of_namespace[namespace]
 
 
 def object_event(

@@ -3,6 +3,7 @@
 Kueue may not be installed, and it may be older or newer: what cannot be read is unknown, and never ends a reconcile.
 """
 
+import asyncio
 import logging
 from typing import Any
 
@@ -19,6 +20,8 @@ _WORKLOADS = tuple(Kind(f"kueue.x-k8s.io/{version}", "Workload", "workloads") fo
 _LOCAL_QUEUES = tuple(
     Kind(f"visibility.kueue.x-k8s.io/{version}", "LocalQueue", "localqueues") for version in ("v1beta2", "v1beta1")
 )
+# For how long a reconcile waits for what statuses can do without: such reads may be slow where no others are.
+ASIDE_SECONDS = 1.0
 _OF_JOB = "kueue.x-k8s.io/job-uid"
 
 
@@ -27,12 +30,18 @@ async def queueing(client: Kube, namespace: str, ray_cluster: Manifest | None) -
     if ray_cluster is None or not is_queued(ray_cluster):
         return Queueing()
     try:
-        workload = await _workload(client, namespace, ray_cluster["metadata"]["uid"])
+        async with asyncio.timeout(ASIDE_SECONDS):
+            workload = await _workload(client, namespace, ray_cluster["metadata"]["uid"])
     except API_ERRORS as error:
         LOGGER.warning("%s/%s: %s", namespace, ray_cluster["metadata"]["name"], api_error_message(error)[:500])
         return Queueing(unreadable=api_error_message(error)[:200])
-    place = await _place(client, namespace, workload) if workload and is_waiting(workload) else None
-    return Queueing(workload, place)
+    if workload is None or not is_waiting(workload):
+        return Queueing(workload)
+    try:
+        async with asyncio.timeout(ASIDE_SECONDS):
+            return Queueing(workload, await _place(client, namespace, workload))
+    except TimeoutError:
+        return Queueing(workload)
 
 
 async def _workload(client: Kube, namespace: str, uid: str) -> Manifest | None:

@@ -12,9 +12,9 @@ from workergroups_api.manifest import Kind, Manifest
 from workergroups_api.plan import ClusterPlan
 from workergroups_api.vocabulary import Component
 from workergroups_common.bounded_json import parse
-from workergroups_kube import OBJECT_LIMITS, Kube, RefusedObject
+from workergroups_kube import API_ERRORS, OBJECT_LIMITS, Kube, RefusedObject, api_error_message
 from workergroups_operator.heartbeats import Heartbeats
-from workergroups_operator.kueue import queueing
+from workergroups_operator.kueue import ASIDE_SECONDS, queueing
 from workergroups_operator.lean import lean_event, lean_pod
 from workergroups_operator.members import named_pools, observe_members
 from workergroups_operator.membership import ClusterKey, Membership
@@ -100,7 +100,7 @@ async def _replica_set(client: Kube, key: ClusterKey, name: str) -> Manifest | N
 
 async def _is_restricted(client: Kube, key: ClusterKey) -> bool:
     try:
-        namespace = await client.get(kinds.NAMESPACE, None, key.namespace)
+        namespace = await client.get(kinds.NAMESPACE, None, key.namespace, on_behalf_of=key.namespace)
     except RefusedObject as error:
         LOGGER.warning("namespace %s is ignored: %s", key.namespace, error)
         return False
@@ -131,12 +131,14 @@ def _lacks_pods(seen: Observed) -> bool:
 
 
 async def _complaint(client: Kube, seen: Observed) -> str | None:
-    """Return KubeRay's latest warning about the cluster."""
+    """Return KubeRay's latest warning about the cluster, if it can be read at once."""
     uid = (seen.ray_cluster or {})["metadata"]["uid"]
     events = kinds.CORE_EVENT, seen.key.namespace, lean_event, _time_of_event
     try:
-        latest = await client.latest(*events, field_selector=f"involvedObject.uid={uid},type=Warning")
-    except RefusedObject:
+        async with asyncio.timeout(ASIDE_SECONDS):
+            latest = await client.latest(*events, field_selector=f"involvedObject.uid={uid},type=Warning")
+    except (RefusedObject, *API_ERRORS) as error:
+        LOGGER.warning("%s: KubeRay's events are ignored: %s", seen.key, api_error_message(error)[:500])
         return None
     return without_generated_names(str(latest.get("message"))) if latest else None
 

@@ -5,6 +5,7 @@ It is read once for each pod, since afterwards the plan has it. A label that cha
 
 import asyncio
 import logging
+from functools import partial
 
 from kubernetes.aio.dynamic.exceptions import ForbiddenError
 
@@ -33,10 +34,11 @@ async def _of_pool(client: Kube, pool: ResourcePool, seen: Observed) -> Domains:
         if "nodeName" in pod["spec"]
     }
     unknown = sorted({node for pod, node in nodes.items() if pod not in known})
+    label = partial(_label, client, seen.key.namespace, pool.spec.topology.key)
     try:
         # One first: without the right to read nodes, the others would be refused, too.
-        labels = [await _label(client, node, pool.spec.topology.key) for node in unknown[:1]]
-        labels += await asyncio.gather(*(_label(client, node, pool.spec.topology.key) for node in unknown[1:]))
+        labels = [await label(node) for node in unknown[:1]]
+        labels += await asyncio.gather(*map(label, unknown[1:]))
     except ForbiddenError as error:
         return Domains(unreadable=api_error_message(error))
     read = {node: label for node, label in zip(unknown, labels, strict=True) if label is not None}
@@ -44,10 +46,10 @@ async def _of_pool(client: Kube, pool: ResourcePool, seen: Observed) -> Domains:
     return Domains({pod: domain for pod, domain in found.items() if domain is not None})
 
 
-async def _label(client: Kube, node: str, key: str) -> str | None:
+async def _label(client: Kube, namespace: str, key: str, node: str) -> str | None:
     """Return the value of a node's label, "" if it has none; None if there is no such node."""
     try:
-        found = await client.get(NODE, None, node)
+        found = await client.get(NODE, None, node, on_behalf_of=namespace)
     except RefusedObject as error:
         LOGGER.warning("node %s is ignored: %s", node, error)
         return ""

@@ -23,13 +23,13 @@ class Timings:
     # No two lists of one kind, and no two watches of it, begin within this time.
     watch_retry: float = 2.0
     # A watch ends after this time. It counts as broken if it does not end soon after: a dead connection is silent, too.
-    watch: float = 15.0
+    watch: float = 10.0
     watch_late: float = 3.0
     # If nothing at all happens with a kind for this time, not even a refusal, then kopf no longer watches it.
     unwatched: float = 60.0
     # The process that serves renews the operator's Lease this often; the others look at it this often. After the third
-    # time without a renewal, it writes nothing, and after the fourth without a change, another process serves. Admission
-    # may delay a write of the Lease for `lead_write`; while it does, all of this takes longer.
+    # time without a renewal, it writes nothing, and after the fourth without a change, another process serves. While
+    # admission delays writes of the Lease, for `lead_write` at most, all of this takes longer.
     lead_renew: float = 1.5
     lead_look: float = 1.0
     lead_sure: float = 4.0

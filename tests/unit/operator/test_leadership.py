@@ -216,7 +216,7 @@ def test_a_process_begins_although_admission_delays_the_lease():
 
 async def another_renewal(api):
     writes = api.writes
-    while api.writes == writes:
+    while api.writes == writes:  # noqa: ASYNC110 (in virtual time)
         await asyncio.sleep(0.1)
 
 

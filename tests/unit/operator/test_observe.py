@@ -5,7 +5,8 @@ import json
 
 import pytest
 
-from tests.unit.operator.make import KEY, observed
+from tests.unit.operator.make import KEY, child, observed
+from tests.unit.virtual_time import now, run
 from workergroups_api.children import CHILD_KINDS
 from workergroups_api.manifest import RAY_CLUSTER
 from workergroups_common.bounded_json import ExceededLimit, parse
@@ -80,3 +81,20 @@ def test_an_object_of_ours_that_somebody_has_blown_up_is_refused_before_it_is_bu
     assert asyncio.run(observe._children(Blown(kind, most.values - 2), KEY))
     with pytest.raises(observe.OversizedChild, match=f"{kind.kind} .* may have {most.values}"):
         asyncio.run(observe._children(Blown(kind, most.values), KEY))
+
+
+@pytest.mark.parametrize("error", [None, TimeoutError, PermissionError])
+def test_no_status_waits_for_kuberays_events_or_needs_them(error):
+    class Client:
+        async def latest(self, *_, **__):
+            if error is not None:
+                raise error
+            await asyncio.Event().wait()
+
+    async def scenario():
+        lacks_pods = observed(pods=(), children=child("RayCluster", "actors"))
+        seen = await observe._with_signs(Client(), Heartbeats(Timings()), lacks_pods)
+        assert seen.complaint is None
+        assert now() <= 1.0
+
+    run(scenario())

@@ -6,7 +6,7 @@ import pytest
 from kubernetes.aio.client.exceptions import ApiException
 from kubernetes.aio.dynamic.exceptions import ForbiddenError
 
-from tests.unit.operator.make import decided, observed, pool, ready_pool, status_of, workers
+from tests.unit.operator.make import KEY, decided, observed, pool, ready_pool, status_of, workers
 from workergroups_api.conditions import find
 from workergroups_kube import RefusedObject
 from workergroups_operator.desired.plan import cluster_plan
@@ -25,8 +25,8 @@ class Client:
         self._error = error
         self.read = []
 
-    async def get(self, kind, namespace, name):
-        assert (kind.kind, namespace) == ("Node", None)
+    async def get(self, kind, namespace, name, *, on_behalf_of):
+        assert (kind.kind, namespace, on_behalf_of) == ("Node", None, KEY.namespace)
         self.read.append(name)
         if self._error is not None:
             raise self._error

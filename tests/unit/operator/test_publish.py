@@ -15,7 +15,7 @@ from workergroups_api.conditions import Condition
 from workergroups_api.group_status import WorkerGroupStatus
 from workergroups_api.manifest import WORKER_GROUP, Manifest
 from workergroups_kube import Kube
-from workergroups_operator.events import MOST_WAITING, Events
+from workergroups_operator.events import NAMESPACE_MOST, Events
 from workergroups_operator.membership import ClusterKey
 from workergroups_operator.metrics import Metrics
 from workergroups_operator.publish import NAMESPACE_WRITES, Publisher, event, is_news
@@ -144,6 +144,20 @@ def test_an_object_without_a_status_gets_its_first_before_others_get_their_next(
     assert api.applied.index("new") < NAMESPACE_WRITES
 
 
+def test_a_ready_that_is_untrue_is_corrected_before_messages_change() -> None:
+    api = ApiServer()
+
+    async def scenario() -> None:
+        publisher = publisher_of(api)
+        others = [change(f"same-{number}", "1", ready("False", "Launching")) for number in range(2 * NAMESPACE_WRITES)]
+        await publisher.publish(KEY, [*others, change("untrue", "1", ready("True", "RanksReady"))])
+        await asyncio.sleep(1.2 * WEBHOOK_SECONDS)
+        await publisher.writes.close()
+
+    run(scenario())
+    assert "untrue" in api.applied
+
+
 def test_statuses_that_are_refused_hold_no_other_up_and_lead_to_few_turns() -> None:
     api, turns = ApiServer(), []
 
@@ -222,13 +236,13 @@ def test_as_many_events_of_a_namespace_wait_as_may_and_those_of_others_do_not_wa
 
     async def scenario() -> None:
         events = Events(cast(Kube, api))
-        for number in range(2 * MOST_WAITING):
+        for number in range(2 * NAMESPACE_MOST):
             events.tell(told(number))
         events.tell(told(0, "other"))
         await asyncio.sleep(1.5)
         assert "other 0" in api.events
-        await asyncio.sleep(MOST_WAITING)
-        assert sorted(api.events) == sorted(["other 0", *(f"slow {number}" for number in range(MOST_WAITING))])
+        await asyncio.sleep(NAMESPACE_MOST)
+        assert sorted(api.events) == sorted(["other 0", *(f"slow {number}" for number in range(NAMESPACE_MOST))])
         events.tell(told(0))
         await events.close()
         assert api.events[-1] != "slow 0"

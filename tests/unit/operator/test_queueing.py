@@ -22,6 +22,7 @@ from tests.unit.operator.make import (
     statuses,
     wanted,
 )
+from tests.unit.virtual_time import run
 from workergroups_api.conditions import Explanation, find
 from workergroups_operator.failures import Failures
 from workergroups_operator.kueue import queueing
@@ -259,7 +260,7 @@ def test_a_younger_pool_in_another_queue_is_told_so():
 
 
 class FakeKube:
-    """Answers by kind's API version; an exception is raised."""
+    """Answers by kind's API version; an exception is raised, and for "never" there is no answer."""
 
     def __init__(self, **answers):
         self.answers = answers
@@ -267,21 +268,23 @@ class FakeKube:
 
     async def latest(self, kind, namespace, make, moment, label_selector):
         self.asked.append((kind.api_version, namespace, label_selector))
-        return max(map(make, self._answer(kind, NotFoundError)), key=moment, default=None)
+        return max(map(make, await self._answer(kind, NotFoundError)), key=moment, default=None)
 
     async def get(self, kind, namespace, name, subresource):
         self.asked.append((kind.api_version, namespace, name, subresource))
-        return self._answer(kind, None)
+        return await self._answer(kind, None)
 
-    def _answer(self, kind, missing):
+    async def _answer(self, kind, missing):
         found = self.answers.get(f"{kind.plural}_{kind.version}", missing)
+        if found == "never":
+            await asyncio.Event().wait()
         if isinstance(found, type):
             raise found(type("Cause", (), {"status": 403, "reason": "x", "body": "{}", "headers": {}})())
         return found
 
 
 def asked(client, body):
-    return asyncio.run(queueing(client, "team", body["RayCluster", "actors"]))
+    return run(queueing(client, "team", body["RayCluster", "actors"]))
 
 
 def test_nobody_asks_kueue_about_a_cluster_that_is_not_queued():
@@ -305,6 +308,12 @@ def test_an_older_kueue_and_no_place():
     pending = workload(PENDING)
     client = FakeKube(workloads_v1beta1=[pending], localqueues_v1beta2=ForbiddenError)
     assert asked(client, cluster(True)) == Queueing(pending)
+
+
+def test_no_reconcile_waits_for_a_kueue_that_does_not_answer():
+    pending = workload(PENDING)
+    assert asked(FakeKube(workloads_v1beta2=[pending], localqueues_v1beta2="never"), cluster(True)) == Queueing(pending)
+    assert asked(FakeKube(workloads_v1beta2="never"), cluster(True)).unreadable
 
 
 def test_no_kueue_and_no_rights():
