@@ -87,12 +87,18 @@ def _table_of_devices(devices: Sequence[DeviceRow]) -> None:
             each.pod,
             each.number,
             each.product,
-            _percent(each.utilization),
-            f"{each.used_bytes / _GIB:.1f} of {each.total_bytes / _GIB:.0f} GiB",
+            None if each.utilization is None else _percent(each.utilization),
+            _memory(each),
         )
         for each in devices
     ]
     table("POD", "DEVICE", "PRODUCT", "UTILISATION", "MEMORY", rows=rows)
+
+
+def _memory(device: DeviceRow) -> str | None:
+    if device.used_bytes is None or device.total_bytes is None:
+        return None
+    return f"{device.used_bytes / _GIB:.1f} of {device.total_bytes / _GIB:.0f} GiB"
 
 
 def _percent(share: float) -> str:

@@ -41,8 +41,8 @@ def shown(monkeypatch):
     monkeypatch.setattr(usage, "ask_for_processes", lambda *_: answers.pop(0))
     monkeypatch.setattr(usage.time, "sleep", lambda _: None)
 
-    def show(*words, seconds=(SECONDS,), troubles=()):
-        answers.extend([each, DEVICES, troubles] for each in seconds)
+    def show(*words, seconds=(SECONDS,), devices=DEVICES, troubles=()):
+        answers.extend([each, devices, troubles] for each in seconds)
         made = CliRunner().invoke(app, ["top", *words])
         return [line.split() for line in made.output.splitlines()] if "json" not in words else json.loads(made.stdout)
 
@@ -94,6 +94,13 @@ def test_scripts_get_shares_and_bytes(shown):
     first = {"group": "policy", "ranks": "0", "seconds": 100.0, "activities": activities, "methods": {"step": 0.8}}
     assert answer["items"][0] == first
     assert answer["devices"][0]["usedBytes"] == 41 * GIB
+
+
+def test_a_device_whose_driver_reports_neither_utilisation_nor_memory_has_no_figures(shown):
+    unknown = [("ppo-a", "2001", "MIG", None, None, None)]
+    assert ["ppo-a", "2001", "MIG", "-", "-"] in shown("ppo", devices=unknown)
+    (device,) = shown("ppo", "--output", "json", devices=unknown)["devices"]
+    assert (device["utilization"], device["usedBytes"], device["totalBytes"]) == (None, None, None)
 
 
 def test_a_pool_without_ranks_says_so(shown):

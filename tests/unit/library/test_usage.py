@@ -64,8 +64,13 @@ def test_devices_have_their_memory_in_bytes():
     page = "".join(GAUGE % each for each in [*figures, ("gpus_utilization", 1, 0)]) + "ray_node_cpu_count{} 8\n"
     assert list(device_rows("ppo-a", samples(page))) == [
         DeviceRow("ppo-a", "0", "H200", 0.93, 41 * GIB, 140 * GIB),
-        DeviceRow("ppo-a", "1", "H200", 0.0, 0, 0),
+        DeviceRow("ppo-a", "1", "H200", 0.0, None, None),
     ]
+
+
+def test_what_the_driver_does_not_report_of_a_device_is_unknown():
+    page = GAUGE % ("gpus_utilization", 2001, -1) + GAUGE % ("gram_used", 2001, 1024)
+    assert list(device_rows("ppo-a", samples(page))) == [DeviceRow("ppo-a", "2001", "H200", None, GIB, None)]
 
 
 @pytest.fixture

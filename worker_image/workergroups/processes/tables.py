@@ -114,10 +114,11 @@ class DeviceRow(NamedTuple):
     number: str
     """Its index on the node."""
     product: str
-    utilization: float
-    """From 0 to 1."""
-    used_bytes: float
-    total_bytes: float
+    utilization: float | None
+    """From 0 to 1; ``None`` if the driver does not report it, as for a MIG device."""
+    used_bytes: float | None
+    """``None`` likewise."""
+    total_bytes: float | None
 
 
 class UsageTables(NamedTuple):

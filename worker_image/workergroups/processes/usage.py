@@ -67,7 +67,7 @@ def seconds_rows(names: Mapping[str, RankName], samples: Iterable[Sample]) -> It
 
 
 def device_rows(pod: str, samples: Sequence[Sample]) -> Iterator[DeviceRow]:
-    """Yield the devices of a node."""
+    """Yield the devices of a node; what the driver does not report, Ray exports as -1 or not at all."""
     values = {
         (sample.name, sample.labels["GpuIndex"]): (sample.value, sample.labels.get("GpuDeviceName", ""))
         for sample in samples
@@ -75,8 +75,9 @@ def device_rows(pod: str, samples: Sequence[Sample]) -> Iterator[DeviceRow]:
     }
     for (metric, index), (percent, product) in values.items():
         if metric == _UTILIZATION:
-            used, free = (values.get((each, index), (0.0, ""))[0] * _MIB for each in (_USED, _FREE))
-            yield DeviceRow(pod, index, product, percent / 100, used, used + free)
+            used, free = (values[each, index][0] * _MIB if (each, index) in values else None for each in (_USED, _FREE))
+            total = None if used is None or free is None else used + free
+            yield DeviceRow(pod, index, product, percent / 100 if percent >= 0 else None, used, total)
 
 
 def samples_of(node: NodeRecord) -> tuple[list[Sample], str]:
