@@ -1,6 +1,7 @@
 """What Ray's metrics say of ranks and devices."""
 
 import threading
+import time
 from dataclasses import dataclass
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from types import SimpleNamespace
@@ -9,12 +10,16 @@ import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
 from workergroups.naming import RankName
-from workergroups.processes.tables import DeviceRow, RankSecondsRow
-from workergroups.processes.usage import device_rows, rank_names, samples_of, seconds_rows
+from workergroups.processes import usage
+from workergroups.processes.tables import RANK_SECONDS, DeviceRow, RankSecondsRow
+from workergroups.processes.usage import device_rows, rank_names, samples_of, samples_of_each, seconds_rows
 
 GIB = 1 << 30
 SECONDS = 'ray_workergroups_rank_seconds_total{WorkerId="%s",activity="%s",group="policy",method="%s"} %s\n'
 GAUGE = 'ray_node_%s{GpuDeviceName="H200",GpuIndex="%d",SessionName="s"} %s\n'
+COUNTED, USED = (SECONDS % ("w0", "Idle", "", 2)).encode(), b"ray_node_gram_used 5\n"
+CUT_OFF = b"ray_"
+GONE = SimpleNamespace(address="127.0.0.1", metrics_port=1)
 
 
 @dataclass
@@ -75,14 +80,17 @@ def test_what_the_driver_does_not_report_of_a_device_is_unknown():
 
 @pytest.fixture
 def node(monkeypatch):
-    """A node whose metrics are a page, or a page that is cut off."""
-    pages = []
+    """A node whose metrics are these pages, one after the other; it never answers once there is no further page."""
+    pages, ended = [], threading.Event()
 
     class Handler(BaseHTTPRequestHandler):
         def do_GET(self):
-            promised, page = pages.pop()
+            if not pages:
+                ended.wait()
+                return
+            page = pages.pop(0)
             self.send_response(200)
-            self.send_header("Content-Length", str(promised))
+            self.send_header("Content-Length", str(len(page) + page.endswith(CUT_OFF)))
             self.end_headers()
             self.wfile.write(page)
 
@@ -93,23 +101,54 @@ def node(monkeypatch):
         threading.Thread(target=server.serve_forever, daemon=True).start()
         monkeypatch.setenv("HTTP_PROXY", "http://127.0.0.1:1")
         monkeypatch.setenv("http_proxy", "http://127.0.0.1:1")
+        monkeypatch.setattr(usage, "_LOOK_SECONDS", 0.01)
         found = SimpleNamespace(address="127.0.0.1", metrics_port=server.server_port)
-        yield lambda promised, page: pages.append((promised, page)) or found
+        yield lambda *served: pages.extend(served) or found
+        ended.set()
         server.shutdown()
 
 
+def figures(samples):
+    return [(each.name, each.value) for each in samples]
+
+
 def test_metrics_are_read_from_the_node_itself_whatever_proxy_its_pool_names(node):
-    found, why = samples_of(node(9, b"seen 1.0\n"))
-    assert ([(each.name, each.value) for each in found], why) == ([("seen", 1.0)], "")
+    found, lack = samples_of(node(USED))
+    assert (figures(found), lack) == ([("ray_node_gram_used", 5.0)], "")
 
 
-@pytest.mark.parametrize("page", [b"seen", b"seen 1.0\nodd {\n", b"\xff\n"])
+def test_of_the_metrics_of_a_node_only_those_that_are_shown_are_read(node):
+    found, lack = samples_of(node(b'ray_tasks{odd="\n' + USED))
+    assert (figures(found), lack) == ([("ray_node_gram_used", 5.0)], "")
+
+
+@pytest.mark.parametrize("page", [USED + CUT_OFF, USED + b"ray_node_gram_used{\n", b"\xff\n"])
 def test_of_a_node_whose_metrics_are_cut_off_or_odd_it_is_said_why(node, page):
-    found, why = samples_of(node(len(page) + (page == b"seen"), page))
+    found, lack = samples_of(node(page))
     assert found == []
-    assert why
+    assert lack.startswith("has no metrics: ")
 
 
 def test_of_a_node_that_is_gone_it_is_said_why():
-    found, why = samples_of(SimpleNamespace(address="127.0.0.1", metrics_port=1))
-    assert (found, "refused" in why) == ([], True)
+    found, lack = samples_of(GONE)
+    assert (found, "refused" in lack) == ([], True)
+
+
+def test_a_node_whose_own_metrics_another_reader_has_just_cleared_is_asked_again(node):
+    found, lack = samples_of(node(COUNTED, COUNTED, COUNTED + USED))
+    assert (figures(found), lack) == ([(f"ray_{RANK_SECONDS}_total", 2.0), ("ray_node_gram_used", 5.0)], "")
+
+
+def test_of_a_node_that_measures_nothing_the_seconds_are_kept_and_what_it_lacks_is_said(node, monkeypatch):
+    monkeypatch.setattr(usage, "_REFILL_SECONDS", 0)
+    found, lack = samples_of(node(COUNTED))
+    assert figures(found) == [(f"ray_{RANK_SECONDS}_total", 2.0)]
+    assert lack.startswith("has no metrics of devices: ")
+
+
+def test_nodes_that_do_not_answer_delay_neither_the_others_nor_the_end_of_the_program(node):
+    already = set(threading.enumerate())
+    hanging, gone = samples_of_each([node(), GONE], time.monotonic() + 0.3)
+    assert (hanging[0], "did not answer within" in hanging[1]) == ([], True)
+    assert "refused" in gone[1]
+    assert all(each.daemon for each in set(threading.enumerate()) - already)

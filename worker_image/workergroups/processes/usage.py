@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import multiprocessing
 import sys
+import time
 import urllib.request
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from http.client import HTTPException
+from multiprocessing.pool import ThreadPool
 
 from prometheus_client.parser import text_string_to_metric_families
 from prometheus_client.samples import Sample
@@ -22,8 +24,16 @@ from .tables import RANK_SECONDS, DeviceRow, RankSecondsRow, UsageTables
 
 _SECONDS = f"ray_{RANK_SECONDS}_total"
 _UTILIZATION, _USED, _FREE = "ray_node_gpus_utilization", "ray_node_gram_used", "ray_node_gram_available"
+_WANTED = (_SECONDS, _UTILIZATION, _USED, _FREE)
+_OF_NODE = "ray_node_"
+"""How the metrics begin that Ray's agent on a node measures itself, such as those of devices."""
 _MIB = 1 << 20
+_DEADLINE_SECONDS = 25.0
+"""The command line gives up after 40 s, which include the start of this program."""
 _ANSWER_SECONDS = 10.0
+_REFILL_SECONDS = 7.0
+"""Ray's agent measures every five seconds."""
+_LOOK_SECONDS = 1.0
 _AT_ONCE = 64
 # Pods reach each other without the proxy that the pool's environment may name.
 _DIRECT = urllib.request.build_opener(urllib.request.ProxyHandler({}))
@@ -31,15 +41,15 @@ _DIRECT = urllib.request.build_opener(urllib.request.ProxyHandler({}))
 
 def answer() -> UsageTables:
     """Return what all nodes that are alive report of their ranks and devices."""
+    until = time.monotonic() + _DEADLINE_SECONDS
     gcs = Gcs.connect(address_of_this_node())
     nodes = [node for node in map(records.node, gcs.nodes()) if node.is_alive]
     names = rank_names(map(records.actor, gcs.actors("ALIVE")))
-    with ThreadPoolExecutor(_AT_ONCE) as threads:
-        found = [(node.pod, *samples) for node, samples in zip(nodes, threads.map(samples_of, nodes), strict=True)]
+    found = [(node.pod, *answered) for node, answered in zip(nodes, samples_of_each(nodes, until), strict=True)]
     return UsageTables(
         tuple(seconds_rows(names, (sample for _, samples, _ in found for sample in samples))),
         tuple(row for pod, samples, _ in found for row in device_rows(pod, samples)),
-        tuple(f"pod {pod} has no metrics: {why}" for pod, _, why in found if why),
+        tuple(f"pod {pod} {lack}" for pod, _, lack in found if lack),
     )
 
 
@@ -80,15 +90,47 @@ def device_rows(pod: str, samples: Sequence[Sample]) -> Iterator[DeviceRow]:
             yield DeviceRow(pod, index, product, percent / 100 if percent >= 0 else None, used, total)
 
 
+def samples_of_each(nodes: Sequence[NodeRecord], until: float) -> list[tuple[list[Sample], str]]:
+    """Return for each node what `samples_of` does; at ``until``, by the monotonic clock, stop waiting for answers."""
+    # A node that hangs does not keep the program from ending: the threads of this pool are daemons.
+    with ThreadPool(_AT_ONCE) as threads:
+        asked = [threads.apply_async(samples_of, (node,)) for node in nodes]
+        found = []
+        for each in asked:
+            try:
+                found.append(each.get(max(0.0, until - time.monotonic())))
+            except multiprocessing.TimeoutError:
+                found.append(([], f"has no metrics: it did not answer within {_DEADLINE_SECONDS:.0f} s"))
+        return found
+
+
 def samples_of(node: NodeRecord) -> tuple[list[Sample], str]:
-    """Return the metrics of a node, or why there are none."""
-    host = f"[{node.address}]" if ":" in node.address else node.address
+    """Return the metrics of a node, and what it lacks and why: nothing if the text is empty.
+
+    In Ray 2.52, each reading of the page clears what the node's agent has measured, until it measures again.
+    """
+    last = time.monotonic() + _REFILL_SECONDS
     try:
-        with _DIRECT.open(f"http://{host}:{node.metrics_port}/metrics", timeout=_ANSWER_SECONDS) as page:
-            families = text_string_to_metric_families(page.read().decode())
-            return [sample for family in families for sample in family.samples], ""
+        lines = _page(node)
+        while not (is_whole := any(line.startswith(_OF_NODE) for line in lines)) and time.monotonic() < last:
+            time.sleep(_LOOK_SECONDS)
+            lines = _page(node)
+        # The parser takes seconds for all that a large node reports.
+        wanted = "\n".join(line for line in lines if line.startswith(_WANTED))
+        found = [sample for family in text_string_to_metric_families(wanted) for sample in family.samples]
     except (OSError, ValueError, HTTPException) as error:
-        return [], f"{type(error).__name__}: {error}"
+        return [], f"has no metrics: {type(error).__name__}: {error}"
+    return (
+        found,
+        "" if is_whole else f"has no metrics of devices: Ray's agent measured nothing in {_REFILL_SECONDS:.0f} s",
+    )
+
+
+def _page(node: NodeRecord) -> list[str]:
+    host = f"[{node.address}]" if ":" in node.address else node.address
+    with _DIRECT.open(f"http://{host}:{node.metrics_port}/metrics", timeout=_ANSWER_SECONDS) as page:
+        text: str = page.read().decode()
+        return text.split("\n")
 
 
 if __name__ == "__main__":
