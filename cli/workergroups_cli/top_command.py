@@ -10,15 +10,14 @@ import typer
 from workergroups.processes.tables import ACTIVITIES, DeviceRow
 from workergroups_client import Cluster
 from workergroups_client.objects.names import GROUP, find
-from workergroups_client.pods.usage import RankUsage, usage
+from workergroups_client.pods.usage import REPORT_SECONDS, RankUsage, usage
 from workergroups_client.times import duration
 
 from .json_output import print_list, with_api_names
 from .options import Context, Format, Name, Namespace, seconds_of
 from .output import Output, Teller, note, print_text, table
 
-_SHORTEST_SECONDS = 20.0
-"""Ranks report what they count every ten seconds."""
+_SHORTEST_SECONDS = 2 * REPORT_SECONDS
 _METHODS = 3
 _GIB = 1 << 30
 

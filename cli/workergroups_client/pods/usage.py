@@ -16,6 +16,9 @@ from ..objects.names import GROUP, Target
 from .pod_programs import ask_for_processes, understood
 from .pods import head
 
+REPORT_SECONDS = 10.0
+"""Ranks report what they count as often as this."""
+
 
 @dataclass(frozen=True)
 class RankUsage:
@@ -39,7 +42,7 @@ class Usage:
     ranks: Sequence[RankUsage]
     devices: Sequence[DeviceRow]
     troubles: Sequence[str]
-    """Which pods have no metrics, and why: they are missing."""
+    """Which pods lack metrics, and why."""
 
 
 def usage(cluster: Cluster, target: Target, over: float = 0) -> Usage:
@@ -55,18 +58,34 @@ def usage(cluster: Cluster, target: Target, over: float = 0) -> Usage:
         ClientError: The program on the head failed.
         DeadlineError: The head did not answer in time.
     """
-    before = _ask(cluster, target).seconds if over else ()
-    time.sleep(over)
-    now = _ask(cluster, target)
-    rows = since(before, now.seconds)
-    ranks = of_each_rank(rows, target.uid) if target.what == GROUP else of_each_group(rows)
-    return Usage(ranks, now.devices, now.troubles)
+    found = _ask(cluster, target)
+    if over:
+        before, asked = found, time.monotonic()
+        time.sleep(over)
+        found = since(before, _ask(cluster, target), time.monotonic() - asked)
+    ranks = of_each_rank(found.seconds, target.uid) if target.what == GROUP else of_each_group(found.seconds)
+    return Usage(ranks, found.devices, found.troubles)
 
 
-def since(before: Iterable[RankSecondsRow], now: Iterable[RankSecondsRow]) -> list[RankSecondsRow]:
-    """Return what was spent between two answers; a rank that is new has spent all that is counted."""
-    earlier = {row[:3]: row.seconds for row in before}
-    return [row._replace(seconds=row.seconds - earlier.get(row[:3], 0.0)) for row in now]
+def since(before: UsageTables, now: UsageTables, elapsed: float) -> UsageTables:
+    """Return the second of two answers with what was spent between them, and what either of them lacks.
+
+    A rank that only the second answer counts may have begun in between. If it has spent more than the ``elapsed``
+    seconds and those of one report, it began earlier, and what it spent in between is not known: it is not counted.
+    """
+    earlier = {row[:3]: row.seconds for row in before.seconds if row.activity}
+    counted = {name for name, *_ in earlier}
+    spent: defaultdict[str, float] = defaultdict(float)
+    for row in now.seconds:
+        spent[row.name] += row.seconds
+    unknown = {name for name in spent if name not in counted and spent[name] > elapsed + REPORT_SECONDS}
+    rows = (
+        RankSecondsRow(row.name, "", "", 0.0)
+        if row.name in unknown
+        else row._replace(seconds=row.seconds - earlier.get(row[:3], 0.0))
+        for row in now.seconds
+    )
+    return now._replace(seconds=tuple(rows), troubles=tuple(dict.fromkeys((*before.troubles, *now.troubles))))
 
 
 def of_each_group(rows: Iterable[RankSecondsRow]) -> list[RankUsage]:

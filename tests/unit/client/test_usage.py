@@ -1,6 +1,7 @@
 """What `workergroups top` shows of what the nodes report."""
 
 import json
+from types import SimpleNamespace
 
 import pytest
 from typer.testing import CliRunner
@@ -35,14 +36,15 @@ def shown(monkeypatch):
     objects = [pool("ppo"), group("policy"), group("critic")]
     for each in objects:
         each["metadata"]["uid"] = f"uid-of-{each['metadata']['name']}"
-    answers = []
+    answers, slept = [], []
+    clock = SimpleNamespace(sleep=slept.append, monotonic=lambda: sum(slept))
     monkeypatch.setattr(top_command, "Cluster", lambda *_: FakeCluster(*objects))
     monkeypatch.setattr(usage, "head", lambda *_: ("ppo-head", "ray-head"))
     monkeypatch.setattr(usage, "ask_for_processes", lambda *_: answers.pop(0))
-    monkeypatch.setattr(usage.time, "sleep", lambda _: None)
+    monkeypatch.setattr(usage, "time", clock)
 
-    def show(*words, seconds=(SECONDS,), devices=DEVICES, troubles=()):
-        answers.extend([each, devices, troubles] for each in seconds)
+    def show(*words, seconds=(SECONDS,), devices=DEVICES, troubles=((), ())):
+        answers.extend([each, devices, lacks] for each, lacks in zip(seconds, troubles, strict=False))
         made = CliRunner().invoke(app, ["top", *words])
         return [line.split() for line in made.output.splitlines()] if "json" not in words else json.loads(made.stdout)
 
@@ -77,14 +79,32 @@ def test_a_time_is_measured_from_its_beginning_to_its_end(shown):
     )
 
 
+def test_a_rank_that_began_within_the_time_has_spent_all_that_it_has_counted(shown):
+    later = [row(0, "Running", "step", 55.0), row(0, "Idle", "", 5.0)]
+    lines = shown("group/policy", "--over", "1m", seconds=([row(0, "", "", 0.0)], later))
+    assert ["policy", "0", "1m0s", "8%", "0%", "0%", "92%", "step", "92%"] in lines
+
+
+def test_a_rank_that_began_before_the_time_and_had_no_metrics_then_is_not_counted(shown):
+    later = [row(0, "Running", "step", 900.0), row(0, "Idle", "", 100.0)]
+    for before in ([], [row(0, "", "", 0.0)]):
+        lines = shown("group/policy", "--over", "1m", seconds=(before, later))
+        assert ["policy", "0", "-", "-", "-", "-", "-", "-"] in lines
+
+
 def test_a_time_shorter_than_two_reports_is_refused(shown):
     assert "20s or more" in " ".join(word for line in shown("ppo", "--over", "19s") for word in line)
 
 
 def test_pods_without_metrics_are_named(shown):
     assert ["pod", "ppo-b", "has", "no", "metrics:", "timed", "out"] in shown(
-        "ppo", troubles=["pod ppo-b has no metrics: timed out"]
+        "ppo", troubles=[["pod ppo-b has no metrics: timed out"]]
     )
+
+
+def test_pods_without_metrics_at_either_end_of_a_measurement_are_named_once(shown):
+    lines = shown("ppo", "--over", "1m", seconds=(SECONDS, SECONDS), troubles=(["pod b", "pod c"], ["pod c", "pod d"]))
+    assert [line for line in lines if line[:1] == ["pod"]] == [["pod", "b"], ["pod", "c"], ["pod", "d"]]
 
 
 def test_scripts_get_shares_and_bytes(shown):
