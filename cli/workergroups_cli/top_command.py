@@ -2,22 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
 from typing import Annotated
 
 import typer
 
 from workergroups.processes.tables import ACTIVITIES, DeviceRow
 from workergroups_client import Cluster
-from workergroups_client.objects.names import GROUP, find
+from workergroups_client.objects.names import GROUP, Target, find
 from workergroups_client.pods.usage import REPORT_SECONDS, RankUsage, usage
+from workergroups_client.rank_ranges import numbers
 from workergroups_client.times import duration
+from workergroups_common.ranges import ranges
 
 from .json_output import print_list, with_api_names
 from .options import Context, Format, Name, Namespace, seconds_of
 from .output import Output, Teller, note, print_text, table
 
 _SHORTEST_SECONDS = 2 * REPORT_SECONDS
+_WITHOUT_SECONDS = {
+    "missing": "missing: {}. They are being created, or have died: workergroups status GROUP says what they wait for",
+    "uncounted": "not counted: {}. Ranks report every ten seconds, and those whose methods are coroutines never do. "
+    "With --over, a rank that is not new must have reported before",
+    "stalled": "counted nothing: {}. They are stopped, or hang in native code: workergroups stacks GROUP --ranks RANKS",
+}
+"""What to say of the ranks that a field of `RankUsage` names."""
 _METHODS = 3
 _GIB = 1 << 30
 
@@ -57,12 +67,25 @@ def top(
     for trouble in found.troubles:
         note(trouble)
     if not found.ranks:
-        note(f"{target} has no ranks" if target.what == GROUP else f"no group has ranks on the Ray cluster of {target}")
-    if silent := [f"{each.group} {each.ranks}" for each in found.ranks if not each.seconds]:
-        note(
-            f"not counted: {', '.join(silent)}. Ranks report every ten seconds, and those whose methods are coroutines "
-            "never do"
-        )
+        note(_no_ranks(target))
+    for field, sentence in _WITHOUT_SECONDS.items():
+        if named := _by_group(found.ranks, field):
+            note(sentence.format(named))
+
+
+def _no_ranks(target: Target) -> str:
+    if target.what == GROUP:
+        return f"{target} has no ranks: workergroups status {target.name} says why"
+    return f"no group has ranks on the Ray cluster of {target}: workergroups status says what the groups wait for"
+
+
+def _by_group(usages: Iterable[RankUsage], field: str) -> str:
+    """Return the ranks in a field of several usages, such as ``actor 0-2, critic 5``."""
+    found: defaultdict[str, set[int]] = defaultdict(set)
+    for each in usages:
+        if text := getattr(each, field):
+            found[each.group] |= numbers(text)
+    return ", ".join(f"{group} {ranges(ranks)}" for group, ranks in found.items())
 
 
 def _table_of_ranks(ranks: Sequence[RankUsage]) -> None:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import time
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from workergroups.naming import RankName
 from workergroups.processes.tables import ACTIVITIES, DeviceRow, RankSecondsRow, UsageTables
-from workergroups_common.ranges import ranges
+from workergroups_common.ranges import ranges, without
 
 from ..api_server.cluster import Cluster
 from ..objects.names import GROUP, Target
@@ -28,11 +28,17 @@ class RankUsage:
     ranks: str
     """As ranges, such as ``0-2,5``."""
     seconds: float
-    """Seconds that were counted, of all of these ranks together. 0 if none are: see ``workergroups top``."""
+    """Seconds that were counted, of all of these ranks together."""
     activities: Mapping[str, float]
     """The share of these seconds that went into each activity: Idle, Waiting, Collective and Running."""
     methods: Mapping[str, float]
     """The share that each method took, the largest first."""
+    missing: str
+    """Those of these ranks that are being created, or have died, as ranges."""
+    uncounted: str
+    """Those that are alive, and whose seconds are not counted: see ``workergroups top``."""
+    stalled: str
+    """Those that counted their seconds, and counted none in the time that was measured."""
 
 
 @dataclass(frozen=True)
@@ -63,7 +69,7 @@ def usage(cluster: Cluster, target: Target, over: float = 0) -> Usage:
         before, asked = found, time.monotonic()
         time.sleep(over)
         found = since(before, _ask(cluster, target), time.monotonic() - asked)
-    ranks = of_each_rank(found.seconds, target.uid) if target.what == GROUP else of_each_group(found.seconds)
+    ranks = of_each_rank(found, target.uid) if target.what == GROUP else of_each_group(found)
     return Usage(ranks, found.devices, found.troubles)
 
 
@@ -88,41 +94,66 @@ def since(before: UsageTables, now: UsageTables, elapsed: float) -> UsageTables:
     return now._replace(seconds=tuple(rows), troubles=tuple(dict.fromkeys((*before.troubles, *now.troubles))))
 
 
-def of_each_group(rows: Iterable[RankSecondsRow]) -> list[RankUsage]:
+def of_each_group(tables: UsageTables) -> list[RankUsage]:
     """Return the usage of each group, by name."""
-    found = defaultdict(list)
-    for name, row in _named(rows):
-        found[name.group, name.uid].append((name, row))
-    return [_of(found[key]) for key in sorted(found)]
+    return [_of(each.group, each.ranks, each.rows, each.missing) for each in _incarnations(tables)]
 
 
-def of_each_rank(rows: Iterable[RankSecondsRow], uid: str) -> list[RankUsage]:
-    """Return the usage of each rank of one group."""
-    found = defaultdict(list)
-    for name, row in _named(rows):
-        if name.uid == uid:
-            found[name.rank].append((name, row))
-    return [_of(found[rank]) for rank in sorted(found)]
+def of_each_rank(tables: UsageTables, uid: str) -> list[RankUsage]:
+    """Return the usage of each rank of one group, and then of all its ranks that are missing together."""
+    found = []
+    for each in _incarnations(tables):
+        if each.uid == uid:
+            found += [_of(each.group, str(rank), {rank: each.rows[rank]}) for rank in sorted(each.rows)]
+            found += [_of(each.group, each.missing, {}, each.missing)] if each.missing else []
+    return found
 
 
-def _named(rows: Iterable[RankSecondsRow]) -> Iterator[tuple[RankName, RankSecondsRow]]:
-    for row in rows:
-        if name := RankName.parse(row.name):
-            yield name, row
+@dataclass(frozen=True)
+class _Incarnation:
+    """The newest incarnation of a group."""
+
+    group: str
+    uid: str
+    size: int
+    rows: dict[int, list[RankSecondsRow]]
+    """Those of each rank that is alive."""
+
+    # A name is untrusted: a size that no group can have must not become as many numbers.
+
+    @property
+    def ranks(self) -> str:
+        return without(f"0-{self.size - 1}", (), self.size)[0]
+
+    @property
+    def missing(self) -> str:
+        return without(f"0-{self.size - 1}", self.rows, self.size)[0]
 
 
-def _of(rows: Sequence[tuple[RankName, RankSecondsRow]]) -> RankUsage:
-    total = sum(row.seconds for _, row in rows)
+def _incarnations(tables: UsageTables) -> list[_Incarnation]:
+    found: dict[tuple[str, str], _Incarnation] = {}
+    rows = [(row.name, [row]) for row in tables.seconds]
+    for text, of_rank in [*rows, *((each, []) for each in tables.being_created)]:
+        if name := RankName.parse(text):
+            made = found.setdefault((name.group, name.uid), _Incarnation(name.group, name.uid, name.world_size, {}))
+            if of_rank:
+                made.rows.setdefault(name.rank, []).extend(of_rank)
+    return [found[key] for key in sorted(found)]
+
+
+def _of(group: str, ranks: str, rows: Mapping[int, Sequence[RankSecondsRow]], missing: str = "") -> RankUsage:
+    spent = [row for of_rank in rows.values() for row in of_rank if row.seconds > 0]
+    total = sum(row.seconds for row in spent)
     activities = dict.fromkeys(ACTIVITIES, 0.0)
     methods: defaultdict[str, float] = defaultdict(float)
-    for _, row in rows:
-        if row.seconds > 0:
-            activities[row.activity] += row.seconds / total
-            methods[row.method] += row.seconds / total
+    for row in spent:
+        activities[row.activity] += row.seconds / total
+        methods[row.method] += row.seconds / total
     methods.pop("", None)  # between calls
     longest = dict(sorted(methods.items(), key=lambda each: -each[1]))
-    first, _ = rows[0]
-    return RankUsage(first.group, ranges(sorted({name.rank for name, _ in rows})), total, activities, longest)
+    counted = {rank for rank, of_rank in rows.items() if any(row.activity for row in of_rank)}
+    stalled = {rank for rank in counted if not any(row.seconds > 0 for row in rows[rank])}
+    return RankUsage(group, ranks, total, activities, longest, missing, ranges(rows.keys() - counted), ranges(stalled))
 
 
 def _ask(cluster: Cluster, target: Target) -> UsageTables:

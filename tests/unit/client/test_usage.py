@@ -15,8 +15,12 @@ from workergroups_client.pods import usage
 GIB = 1 << 30
 
 
+def name(rank, of="policy", size=2):
+    return str(RankName(of, f"uid-of-{of}", 1, rank, size))
+
+
 def row(rank, activity, method, seconds, of="policy"):
-    return str(RankName(of, f"uid-of-{of}", 1, rank, 2)), activity, method, seconds
+    return name(rank, of), activity, method, seconds
 
 
 SECONDS = [
@@ -43,8 +47,8 @@ def shown(monkeypatch):
     monkeypatch.setattr(usage, "ask_for_processes", lambda *_: answers.pop(0))
     monkeypatch.setattr(usage, "time", clock)
 
-    def show(*words, seconds=(SECONDS,), devices=DEVICES, troubles=((), ())):
-        answers.extend([each, devices, lacks] for each, lacks in zip(seconds, troubles, strict=False))
+    def show(*words, seconds=(SECONDS,), created=(), devices=DEVICES, troubles=((), ())):
+        answers.extend([each, created, devices, lacks] for each, lacks in zip(seconds, troubles, strict=False))
         made = CliRunner().invoke(app, ["top", *words])
         return [line.split() for line in made.output.splitlines()] if "json" not in words else json.loads(made.stdout)
 
@@ -66,10 +70,47 @@ def test_a_group_has_a_line_for_each_rank(shown):
     assert not any(line[:1] == ["critic"] for line in lines)
 
 
-def test_ranks_that_count_nothing_are_named(shown):
-    lines = shown("group/critic")
-    assert ["critic", "1", "-", "-", "-", "-", "-", "-"] in lines
+def test_a_rank_that_counts_nothing_has_a_line_without_figures(shown):
+    assert ["critic", "1", "-", "-", "-", "-", "-", "-"] in shown("group/critic")
+
+
+@pytest.mark.parametrize("target", ["ppo", "group/critic"])
+def test_ranks_that_count_nothing_are_named(shown, target):
+    lines = shown(target)
     assert any(line[:5] == ["not", "counted:", "critic", "1.", "Ranks"] for line in lines)
+    assert not any(line[:1] == ["missing:"] or line[:2] == ["counted", "nothing:"] for line in lines)
+    of_critic = [each for each in shown(target, "--output", "json")["items"] if each["group"] == "critic"]
+    assert [each["uncounted"] for each in of_critic if each["uncounted"]] == ["1"]
+
+
+def test_a_group_whose_ranks_are_being_created_is_shown_with_them_as_missing(shown):
+    lines = shown("ppo", created=[name(rank, "ref", 4) for rank in (0, 1, 3)])
+    assert ["ref", "0-3", "-", "-", "-", "-", "-", "-"] in lines
+    assert any(line[:3] == ["missing:", "ref", "0-3."] for line in lines)
+
+
+def test_ranks_of_a_group_that_are_missing_share_a_line_after_the_others(shown):
+    answered = {"seconds": ([(name(1, size=9), "Idle", "", 5.0)],), "created": [name(0, size=9)]}
+    lines = shown("group/policy", **answered)
+    assert ["policy", "0,2-8", "-", "-", "-", "-", "-", "-"] in lines
+    assert any(line[:3] == ["missing:", "policy", "0,2-8."] for line in lines)
+    there, missing = shown("group/policy", "--output", "json", **answered)["items"]
+    assert (there["ranks"], there["missing"], missing["ranks"], missing["missing"]) == ("1", "", "0,2-8", "0,2-8")
+
+
+def test_a_name_with_more_ranks_than_a_group_can_have_costs_no_more(shown):
+    (found,) = shown("ppo", "--output", "json", seconds=([],), created=[name(0, size=999_999_999)])["items"]
+    assert (found["group"], found["missing"]) == ("policy", "")
+
+
+@pytest.mark.parametrize("target", ["ppo", "group/policy"])
+def test_a_rank_that_stops_counting_is_not_taken_for_one_that_never_counts(shown, target):
+    later = [row(0, "Running", "step", 90.0), *SECONDS[1:5]]
+    lines = shown(target, "--over", "30s", seconds=(SECONDS, later))
+    assert any(line[:4] == ["counted", "nothing:", "policy", "1."] for line in lines)
+    assert not any(line[:3] == ["not", "counted:", "policy"] for line in lines)
+    items = shown(target, "--over", "30s", "--output", "json", seconds=(SECONDS, later))["items"]
+    assert [each["stalled"] for each in items if each["stalled"]] == ["1"]
 
 
 def test_a_time_is_measured_from_its_beginning_to_its_end(shown):
@@ -112,7 +153,7 @@ def test_scripts_get_shares_and_bytes(shown):
     assert answer["kind"] == "UsageList"
     activities = {"Idle": 0.2, "Waiting": 0.0, "Collective": 0.2, "Running": 0.6}
     first = {"group": "policy", "ranks": "0", "seconds": 100.0, "activities": activities, "methods": {"step": 0.8}}
-    assert answer["items"][0] == first
+    assert answer["items"][0] == {**first, "missing": "", "uncounted": "", "stalled": ""}
     assert answer["devices"][0]["usedBytes"] == 41 * GIB
 
 
@@ -123,6 +164,7 @@ def test_a_device_whose_driver_reports_neither_utilisation_nor_memory_has_no_fig
     assert (device["utilization"], device["usedBytes"], device["totalBytes"]) == (None, None, None)
 
 
-def test_a_pool_without_ranks_says_so(shown):
-    words = ["no", "group", "has", "ranks", "on", "the", "Ray", "cluster", "of", "pool", "ppo"]
-    assert words in shown("ppo", seconds=([],))
+def test_where_there_are_no_ranks_it_is_said_who_knows_why(shown):
+    of_pool, of_group = (" ".join(shown(target, seconds=([],))[-1]) for target in ("ppo", "group/policy"))
+    assert of_pool.startswith("no group has ranks on the Ray cluster of pool ppo: workergroups status ")
+    assert of_group == "group policy has no ranks: workergroups status policy says why"

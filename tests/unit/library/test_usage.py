@@ -12,7 +12,7 @@ from prometheus_client.parser import text_string_to_metric_families
 from workergroups.naming import RankName
 from workergroups.processes import usage
 from workergroups.processes.tables import RANK_SECONDS, DeviceRow, RankSecondsRow
-from workergroups.processes.usage import device_rows, rank_names, samples_of, samples_of_each, seconds_rows
+from workergroups.processes.usage import device_rows, rank_workers, samples_of, samples_of_each, seconds_rows
 
 GIB = 1 << 30
 SECONDS = 'ray_workergroups_rank_seconds_total{WorkerId="%s",activity="%s",group="policy",method="%s"} %s\n'
@@ -26,6 +26,7 @@ GONE = SimpleNamespace(address="127.0.0.1", metrics_port=1)
 class Actor:
     name: str
     worker_id: str
+    state: str = "ALIVE"
 
 
 def name(rank, incarnation=1, birth=0, group="policy"):
@@ -45,11 +46,21 @@ def test_only_the_latest_process_of_each_rank_counts():
         Actor(str(name(1, incarnation=10, birth=1)), "w1-again"),
         Actor(str(name(0, group="critic")), "c0"),
     ]
-    assert {worker: (each.group, each.rank) for worker, each in rank_names(actors).items()} == {
-        "w0": ("policy", 0),
-        "w1-again": ("policy", 1),
-        "c0": ("critic", 0),
+    assert {(each.group, each.rank): worker for each, worker in rank_workers(actors).items()} == {
+        ("policy", 0): "w0",
+        ("policy", 1): "w1-again",
+        ("critic", 0): "c0",
     }
+
+
+def test_a_rank_that_is_being_created_has_no_process_yet_and_the_older_incarnation_counts_no_longer():
+    actors = [
+        Actor(str(name(0, incarnation=2)), "leased", "PENDING_CREATION"),
+        Actor(str(name(1, incarnation=2)), "", "DEPENDENCIES_UNREADY"),
+        Actor(str(name(1, incarnation=2)), "w1"),  # its constructor has returned between the two questions
+        Actor(str(name(0)), "old-0"),
+    ]
+    assert rank_workers(actors) == {name(0, incarnation=2): "", name(1, incarnation=2): "w1"}
 
 
 def test_seconds_are_those_of_living_ranks():

@@ -24,7 +24,6 @@ from .tables import ActorRow, DriverRow, GcsTables, PauseRow, TaskRow, digest
 
 WAIT_SECONDS = 20.0
 _LOOK_SECONDS = 0.2
-_NOT_ALIVE_YET = ("PENDING_CREATION", "DEPENDENCIES_UNREADY", "RESTARTING")
 
 
 def answer(seen: str = "") -> Any:
@@ -40,7 +39,7 @@ def answer(seen: str = "") -> Any:
 def tables(gcs: Gcs, pods: Mapping[str, str]) -> GcsTables:
     """Return what the GCS knows now; ``pods`` has the pod of each Ray node."""
     alive = list(map(records.actor, gcs.actors("ALIVE")))
-    actors = [*alive, *(records.actor(raw) for state in _NOT_ALIVE_YET for raw in gcs.actors(state))]
+    actors = [*alive, *(records.actor(raw) for state in records.NOT_ALIVE_YET for raw in gcs.actors(state))]
     constructed = {each.actor_id for each in alive}
     tasks = map(unfinished_task, CallReader(gcs.address).events())
     drivers = [driver for driver in map(records.driver, gcs.drivers()) if driver.ended is None]

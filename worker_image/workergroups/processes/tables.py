@@ -125,9 +125,11 @@ class UsageTables(NamedTuple):
     """What the ranks and the devices of a Ray cluster are used for."""
 
     seconds: tuple[RankSecondsRow, ...]
+    being_created: tuple[str, ...]
+    """The names of the ranks whose constructor has not returned: they have no seconds."""
     devices: tuple[DeviceRow, ...]
     troubles: tuple[str, ...]
-    """Of which pods there are no metrics, and why."""
+    """Which pods lack metrics, and why."""
 
     @classmethod
     def from_json(cls, said: Any) -> UsageTables:
@@ -137,9 +139,12 @@ class UsageTables(NamedTuple):
             TypeError: The program in the pod is of another version.
             ValueError: Likewise.
         """
-        seconds, devices, troubles = said
+        seconds, being_created, devices, troubles = said
         return cls(
-            tuple(RankSecondsRow(*row) for row in seconds), tuple(DeviceRow(*row) for row in devices), tuple(troubles)
+            tuple(RankSecondsRow(*row) for row in seconds),
+            tuple(being_created),
+            tuple(DeviceRow(*row) for row in devices),
+            tuple(troubles),
         )
 
 

@@ -24,6 +24,7 @@ from .tables import RANK_SECONDS, DeviceRow, RankSecondsRow, UsageTables
 
 _SECONDS = f"ray_{RANK_SECONDS}_total"
 _UTILIZATION, _USED, _FREE = "ray_node_gpus_utilization", "ray_node_gram_used", "ray_node_gram_available"
+_ALIVE = "ALIVE"
 _WANTED = (_SECONDS, _UTILIZATION, _USED, _FREE)
 _OF_NODE = "ray_node_"
 """How the metrics begin that Ray's agent on a node measures itself, such as those of devices."""
@@ -44,23 +45,31 @@ def answer() -> UsageTables:
     until = time.monotonic() + _DEADLINE_SECONDS
     gcs = Gcs.connect(address_of_this_node())
     nodes = [node for node in map(records.node, gcs.nodes()) if node.is_alive]
-    names = rank_names(map(records.actor, gcs.actors("ALIVE")))
+    # An actor whose constructor returns meanwhile is in two of these answers; its last state counts.
+    workers = rank_workers(
+        records.actor(raw) for state in (*records.NOT_ALIVE_YET, _ALIVE) for raw in gcs.actors(state)
+    )
+    names = {worker: name for name, worker in workers.items() if worker}
     found = [(node.pod, *answered) for node, answered in zip(nodes, samples_of_each(nodes, until), strict=True)]
     return UsageTables(
         tuple(seconds_rows(names, (sample for _, samples, _ in found for sample in samples))),
+        tuple(str(name) for name, worker in workers.items() if not worker),
         tuple(row for pod, samples, _ in found for row in device_rows(pod, samples)),
         tuple(f"pod {pod} {lack}" for pod, _, lack in found if lack),
     )
 
 
-def rank_names(actors: Iterable[ActorRecord]) -> dict[str, RankName]:
-    """Return the ranks of each group's newest incarnation by the ids of their processes."""
+def rank_workers(actors: Iterable[ActorRecord]) -> dict[RankName, str]:
+    """Return the ranks of each group's newest incarnation with the ids of their processes.
+
+    The id of a rank that is being created is empty.
+    """
     found: dict[tuple[str, int], dict[RankName, str]] = defaultdict(dict)
     for actor in actors:
         if name := RankName.parse(actor.name):
-            found[name.uid, name.incarnation][name] = actor.worker_id
+            found[name.uid, name.incarnation][name] = actor.worker_id if actor.state == _ALIVE else ""
     newest = {uid: workers for (uid, _), workers in sorted(found.items())}
-    return {workers[name]: name for workers in newest.values() for name in latest_births(workers).values()}
+    return {name: workers[name] for workers in newest.values() for name in latest_births(workers).values()}
 
 
 def seconds_rows(names: Mapping[str, RankName], samples: Iterable[Sample]) -> Iterator[RankSecondsRow]:

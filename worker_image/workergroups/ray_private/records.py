@@ -17,6 +17,8 @@ from . import death_cause
 _SUBMISSION_ID = "job_submission_id"
 # Ray's dashboard and the like are drivers in namespaces that begin with this.
 INTERNAL_NAMESPACES = "_ray_internal_"
+NOT_ALIVE_YET = ("PENDING_CREATION", "DEPENDENCIES_UNREADY", "RESTARTING")
+"""The states of actors that are being created."""
 INTERNAL_ACTORS = "_ray_internal_"
 """The actors that run submitted jobs have names that begin with this."""
 
