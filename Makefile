@@ -98,7 +98,7 @@ test-api: $(READY) ## test operator and reporter with a real API server, in a si
 # Not part of CI: Kueue takes ten minutes to build.
 .PHONY: test-kueue
 test-kueue: $(READY) ## test pools in the queues of the real Kueue, beside the API server of test-api
-	$(BIN)/pytest --durations=5 tests/kueue
+	$(BIN)/pytest --durations=5 --override-ini=timeout_func_only=true tests/kueue
 
 # FIRST: by default a number that no earlier run used. MINUTES=0: all SEEDS.
 SEEDS ?= 1000

@@ -25,7 +25,7 @@ from workergroups_operator.status.failed import failed
 from workergroups_operator.status.progressing import progressing
 from workergroups_operator.templates import Templates
 
-_MAY_BE = "its pod is gone or hangs, its node is cut off, or Ray's GCS does not answer"
+_MAY_BE = "its pod is gone or hangs, its node is cut off, Ray's GCS does not answer, or a webhook delays its Lease"
 
 
 @dataclass(frozen=True)
