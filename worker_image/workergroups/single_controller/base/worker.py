@@ -51,13 +51,23 @@ class Worker:
 
     @property
     def rank(self) -> int:
-        """This rank's number within its group, from 0."""
+        """This rank's number within its group, from 0.
+
+        Raises:
+            RuntimeError: The class's constructor has not called that of this class yet.
+        """
+        self._check_is_initialized()
         return self._rank
 
     @property
     def world_size(self) -> int:
-        """The number of ranks in the group."""
+        """The number of ranks in the group. Raises RuntimeError as `rank` does."""
+        self._check_is_initialized()
         return self._world_size
+
+    def _check_is_initialized(self) -> None:
+        if "_world_size" not in self.__dict__:
+            raise RuntimeError(f"{type(self).__name__}.__init__ must call super().__init__() before it uses its rank")
 
     @property
     def notice(self) -> Notice | None:
