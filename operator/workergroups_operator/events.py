@@ -25,7 +25,7 @@ _LAST_SECONDS = 1.0
 
 
 class Events:
-    """Creates events beside the reconciles, since admission may delay each by seconds: no status waits for an event."""
+    """Creates events apart from reconciles: admission may delay each by seconds, and no status waits for an event."""
 
     def __init__(self, client: Kube) -> None:
         self._client = client
