@@ -9,6 +9,7 @@ import time
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from http import HTTPStatus
 from pathlib import Path
 
 from tests.fuzz import objects
@@ -19,7 +20,7 @@ from tests.simulation.control_plane import Access
 from tests.simulation.monitor import SLACK_SECONDS
 from tests.simulation.program import Program
 from tests.simulation.scene import OPERATOR, Scene
-from workergroups_api.manifest import RESOURCE_POOL, WORKER_GROUP
+from workergroups_api.manifest import RESOURCE_POOL, WORKER_GROUP, Kind
 from workergroups_api.names import RESTARTED_AT_ANNOTATION
 
 HEALTHY = "healthy"
@@ -133,8 +134,13 @@ class _Batch:
 
     async def _all_have_a_condition(self, served: Sequence[_Served]) -> None:
         waiting = {(each.odd.kind, each.odd.name): each.seed for each in served}
+        may_expire = {each.seed for each in served if b'"ttlSecondsAfterFinished"' in each.odd.body}
         until = time.monotonic() + self.bound
         while waiting and time.monotonic() < until:
+            for expired in self._deleted() & set(waiting):
+                if waiting[expired] in may_expire:
+                    self.outcome.note(f"{expired[0].kind} expired")
+                    del waiting[expired]
             for kind in BOTH:
                 for name, row in (await self.scene.api.table(kind, self.scene.namespace)).items():
                     if row["Ready"] and row["Reason"]:
@@ -152,6 +158,15 @@ class _Batch:
             own = [write.status for write in statuses if write.request.name == name]
             why = f"{kind.kind} {name} has no condition {said}, its own with {own}"
             self.outcome.failures[seed] = f"{why}\n{self.program.last_lines()}"
+
+    def _deleted(self) -> set[tuple[Kind, str]]:
+        """Return the objects that the operator deleted, which may be before anybody looked."""
+        deleted = {
+            (write.request.plural, write.request.name)
+            for write in self.scene.proxy.writes
+            if write.request.method == "DELETE" and write.request.client == OPERATOR and write.status == HTTPStatus.OK
+        }
+        return {(kind, name) for kind in BOTH for plural, name in deleted if plural == kind.plural and name}
 
     @asynccontextmanager
     async def _neighbours_watched(self) -> AsyncIterator[None]:
