@@ -8,7 +8,7 @@ import pytest
 
 from tests.unit.agent.ray_world import rank, state
 from workergroups.announcements import held_weights
-from workergroups.announcements.held_weights import HeldWeights
+from workergroups.announcements.held_weights import HeldWeights, Offer
 from workergroups_agent import weights_reader
 from workergroups_agent.observer.weights import weights_of
 from workergroups_agent.weights_reader import RecordedWeights, WeightsReader
@@ -101,13 +101,20 @@ def test_what_no_rank_of_ours_writes_is_not_read(data):
     assert held_weights.read(data) == {}
 
 
+@pytest.mark.parametrize("offer", [None, 1, {}, {"host": 1, "port": 1, "lease": "", "size": 1}, {"host": "h"}])
+def test_an_odd_offer_is_none(offer):
+    data = json.dumps({"policy": {"version": 2, "layout": 1, "digest": 1, "offer": offer}}).encode()
+    assert held_weights.read(data) == {"policy": HeldWeights(2, 1, 1)}
+
+
 def test_a_rank_records_a_few_models(monkeypatch):
     written = {}
     monkeypatch.setattr(held_weights, "_own", {})
     monkeypatch.setattr(held_weights.key_value_store, "put", lambda namespace, key, value: written.update({key: value}))
-    for version in (1, 2):
+    offer = Offer("2001:db8:85a3:8d3:1319:8a2e:370:7348", 65535, 32 * "f", 2**28)
+    for version in (1, 2**63):
         for model in range(10):
-            held_weights.record("a", f"model-{model}", HeldWeights(version, 2**64 - 1, 2**64 - 1))
+            held_weights.record("a", f"{model}{62 * 'm'}", HeldWeights(version, 2**64 - 1, 2**64 - 1, offer))
     found = held_weights.read(written["a"])
-    assert found == {f"model-{model}": HeldWeights(2, 2**64 - 1, 2**64 - 1) for model in range(8)}
+    assert found == {f"{model}{62 * 'm'}": HeldWeights(2**63, 2**64 - 1, 2**64 - 1, offer) for model in range(8)}
     assert len(written["a"]) <= held_weights.MAX_BYTES

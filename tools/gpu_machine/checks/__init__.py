@@ -2,13 +2,14 @@
 
 from collections.abc import Callable
 
-from tools.gpu_machine.checks import devices, fabric, faults, heads, preflights, seeds, starts, training, usage
+from tools.gpu_machine.checks import devices, fabric, faults, heads, peers, preflights, seeds, starts, training, usage
 from tools.gpu_machine.checks.site import Site
 
 CHECKS: dict[str, Callable[[Site], None]] = {
     "devices": devices.check,
     **faults.CHECKS,
     "heads": heads.check,
+    "peers": peers.check,
     "starts": starts.check,
     "seeds": seeds.check,
     "preflights": preflights.check,

@@ -23,12 +23,23 @@ _LARGEST = 2**64
 
 
 @dataclass(frozen=True)
+class Offer:
+    """Where a rank tells how its weights are read: bytes at this address, see `transfers.tcp_reads`."""
+
+    host: str
+    port: int
+    lease: str
+    size: int
+
+
+@dataclass(frozen=True)
 class HeldWeights:
     """The weights of a model that a rank holds; see `workergroups.weights.Passport`."""
 
     version: int
     layout: int
     digest: int
+    offer: Offer | None = None
 
 
 _own: dict[str, HeldWeights] = {}
@@ -65,5 +76,18 @@ def read(data: bytes) -> Mapping[str, HeldWeights]:
             case {"version": version, "layout": layout, "digest": digest} if len(model) <= MAX_MODEL and all(
                 type(number) is int and 0 <= number < _LARGEST for number in (version, layout, digest)
             ):
-                found[model] = HeldWeights(version, layout, digest)
+                found[model] = HeldWeights(version, layout, digest, _offer(each.get("offer")))
     return found
+
+
+def offered(actor_id: str, model: str) -> Offer | None:
+    """Return where a rank tells how its weights of a model are read; ``None`` if it has none, or has ended."""
+    held = read(key_value_store.get(KV_NAMESPACE, actor_id) or b"{}").get(model)
+    return None if held is None else held.offer
+
+
+def _offer(written: object) -> Offer | None:
+    match written:
+        case {"host": str(host), "port": int(port), "lease": str(lease), "size": int(size)}:
+            return Offer(host, port, lease, size)
+    return None

@@ -9,14 +9,13 @@ from functools import partial
 
 import ray
 from ray.actor import ActorHandle
-from ray.exceptions import GetTimeoutError
 from ray.util import placement_group_table
 
 from workergroups.announcements import incarnations
 from workergroups.announcements.incarnations import Incarnation
 from workergroups.errors import GroupFailedError, GroupNotFoundError, RendezvousTimeoutError
-from workergroups.naming import NAMESPACE, RankName, latest_births
-from workergroups.processes import stack_dump
+from workergroups.naming import RankName, latest_births
+from workergroups.processes import named_ranks, stack_dump
 from workergroups.ray_private.actors import actor_id
 from workergroups.ray_private.cluster_state import actor_state
 from workergroups.single_controller.ray import group_record
@@ -178,21 +177,14 @@ def _pool_of(name: str, rank_zero: ActorHandle) -> RayResourcePool | None:
 
 def _handles(ranks: list[RankName]) -> list[_FoundRank] | None:
     """Return the ranks with their handles; ``None`` if one has ended since it was listed."""
-    found = [(rank, _handle(rank)) for rank in ranks]
+    found = [(rank, named_ranks.handle(rank)) for rank in ranks]
     with_handle = [_FoundRank(rank, handle) for rank, handle in found if handle is not None]
     return with_handle if len(with_handle) == len(ranks) else None
 
 
-def _handle(rank: RankName) -> ActorHandle | None:
-    try:
-        return ray.get_actor(str(rank), namespace=NAMESPACE)
-    except (ValueError, GetTimeoutError):
-        return None  # it ended since it was listed, or the GCS does not answer in time
-
-
 def _age_key(ranks: list[RankName]) -> tuple[float, int]:
     """Return what orders incarnations by age: the time first, since a recreated group counts from 1 again."""
-    first = _handle(ranks[0])
+    first = named_ranks.handle(ranks[0])
     state = actor_state(actor_id(first)) if first is not None else None
     return state.start_time if state else 0.0, ranks[0].incarnation
 
@@ -200,20 +192,13 @@ def _age_key(ranks: list[RankName]) -> tuple[float, int]:
 def _incarnations(group: str, current: Incarnation | None) -> dict[Incarnation, list[RankName]]:
     """Return the existing ranks of the group by incarnation, in rank order, but for those that are about to end."""
     found = defaultdict(list)
-    for rank in _all_ranks():
+    for rank in named_ranks.existing():
         incarnation = Incarnation(rank.uid, rank.incarnation)
         births = current.births if current is not None and current == incarnation else {}
         if rank.group == group and rank.birth >= births.get(rank.rank, 0):
             found[incarnation].append(rank)
     latest = {incarnation: latest_births(ranks) for incarnation, ranks in found.items()}
     return {incarnation: [ranks[number] for number in sorted(ranks)] for incarnation, ranks in latest.items()}
-
-
-def _all_ranks() -> list[RankName]:
-    """Return the ranks of all WorkerGroups on the cluster."""
-    actors = ray.util.list_named_actors(all_namespaces=True)
-    names = (RankName.parse(actor["name"]) for actor in actors if actor["namespace"] == NAMESPACE)
-    return [name for name in names if name is not None]
 
 
 def _failed_for_good(group: str, current: Incarnation) -> str:
@@ -230,7 +215,7 @@ def _what_is_missing(wanted: _Wanted, seconds: float) -> str:
     if current is None and known:
         current = max(known, key=lambda incarnation: incarnation.incarnation)
     if current is None:
-        groups = sorted({rank.group for rank in _all_ranks()})
+        groups = sorted({rank.group for rank in named_ranks.existing()})
         there = ", ".join(map(repr, groups)) if groups else "none"
         return f"there is no group {wanted.group!r} on this cluster after {seconds:g} s; the groups here: {there}"
     ranks = known.get(current, [])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import re
 import time
@@ -12,16 +13,20 @@ import ray
 
 from workergroups.announcements import held_weights
 from workergroups.announcements.held_weights import HeldWeights
-from workergroups.errors import InvalidValueError
+from workergroups.errors import InvalidValueError, WeightsError
 from workergroups.lazy import torch
+from workergroups.processes import named_ranks
 from workergroups.transfers.fetching import node, process_name
 from workergroups.transfers.memory import memory_for, settle
 from workergroups.transfers.transports import Lease
 
 from .parts import Part, held, parts_of
+from .peers import Offered, known_to_peers
 from .planning import Plans, Sources
 from .published import HeldShard, Passport, PublishedWeights
 from .reading import buckets, checked, read_parts, unchanged
+
+logger = logging.getLogger(__name__)
 
 _TIMEOUT = 300.0
 _MODEL = re.compile(r"[A-Za-z0-9._-]{1,63}", re.ASCII)
@@ -48,6 +53,8 @@ class Weights:
         self.passport: Passport | None = None
         self._version = 0
         self._lease: Lease | None = None
+        self._offered: Offered | None = None
+        self._has_peers = False
         self._copies: dict[str, Any] = {}
         self._plans = Plans()
 
@@ -74,13 +81,15 @@ class Weights:
         if not 0 <= self._version < 2**63:
             raise InvalidValueError(f"version is a number from 0 to 2**63 - 1, not {version}")
         settle(part.local for part in parts.values())  # before the digests: another stream may still write
-        self.passport = self._stamped(self._version, held(parts))
+        self.passport = self._passport(self._version, held(parts))
         lease = Lease([part.local for part in parts.values()], by_nixl=True)
         if self._lease is not None:
             self._lease.release()
         self._lease = lease
         self._copies = {name: copy for name, copy in self._copies.items() if name in parts}
-        return PublishedWeights(self.passport, node(), lease.address)
+        published = PublishedWeights(self.passport, node(), lease.address)
+        self._record(self.passport, Offered(published) if self._has_peers else None)
+        return published
 
     def receive(
         self, published: Sequence[PublishedWeights | None], into: Mapping[str, Any], *, timeout: float = _TIMEOUT
@@ -97,7 +106,7 @@ class Weights:
             WeightsError: The ranks published other names or shapes, or different versions; one of them cannot be
                 read; or other bits arrived than were published. Then receive all again: some may be overwritten.
         """
-        before, self.passport = self.passport, None
+        before = self._overwritten()
         sources, parts = self._sources(published), parts_of(into)
         deadline = time.monotonic() + timeout
         same = unchanged(sources, parts, () if before is None else before.shards)
@@ -109,8 +118,40 @@ class Weights:
             read_parts(sources, again, deadline)
             shards |= {shard.name: shard for shard in held(again)}
         checked(sources, shards.values())
-        self.passport = self._stamped(sources.version, tuple(shards.values()))
+        self.passport = self._passport(sources.version, tuple(shards.values()))
+        self._record(self.passport, Offered.received(self.passport, parts) if self._has_peers else None)
         return self.passport
+
+    def receive_from_peers(self, into: Mapping[str, Any], *, timeout: float = _TIMEOUT) -> Passport | None:
+        """Read the weights that the other ranks of this WorkerGroup hold, in a rank that was created alone after them.
+
+        With ``failurePolicy.restart: Rank``, call it in the constructor: the group is Ready when the new rank has its
+        weights. It reads the newest version that the others have published or received, and have all parts of. From
+        now on, its peers can read what this rank holds: tensors that it receives are kept until it receives others.
+
+        Args:
+            into: What to fill, as of `receive`.
+            timeout: Seconds until all must have arrived.
+
+        Returns:
+            ``None`` if there are no such weights: the rank was created with all others, or what they hold is not
+            whole, or changes. Then load a checkpoint: some tensors may be overwritten.
+        """
+        deadline, parts = time.monotonic() + timeout, parts_of(into)
+        self._has_peers = named_ranks.own() is not None
+        for published in known_to_peers(self.model, deadline):
+            try:
+                sources = self._sources(published)
+                for part in parts.values():
+                    sources.plan(part.wanted)
+            except WeightsError:
+                continue  # others may have what is missing
+            try:
+                return self.receive(published, into, timeout=max(0.0, deadline - time.monotonic()))
+            except WeightsError as error:
+                logger.warning("%s cannot be received from the other ranks: %s", self.model, error)
+                return None
+        return None
 
     def stream(
         self, published: Sequence[PublishedWeights | None], *, device: Any = "cuda", timeout: float = _TIMEOUT
@@ -128,7 +169,7 @@ class Weights:
         Raises:
             WeightsError: As `receive`.
         """
-        self.passport = None
+        self._overwritten()
         sources = self._sources(published)
         shards: list[HeldShard] = []
         for bucket in buckets(sources.wholes, lambda whole: whole.region.elements * whole.dtype.itemsize):
@@ -141,25 +182,43 @@ class Weights:
             checked(sources, arrived)
             shards += arrived
             yield from ((name, part.local) for name, part in parts.items())
-        self.passport = self._stamped(sources.version, tuple(shards))
+        self.passport = self._passport(sources.version, tuple(shards))
+        self._record(self.passport, None)
 
     def close(self) -> None:
         """Let nobody read what was published, and give up the copies that were made for it."""
         if self._lease is not None:
             self._lease.release()
         self._lease = None
+        self._withdraw()
         self._copies.clear()
 
     def _sources(self, published: Sequence[PublishedWeights | None]) -> Sources:
         return Sources(published, node(), int(os.environ.get("RANK", "0")), self._plans)
 
-    def _stamped(self, version: int, shards: tuple[HeldShard, ...]) -> Passport:
-        """Return the passport of these weights; the group's status tells of it, too."""
-        passport = Passport.of(*process_name(), version, shards)
+    def _overwritten(self) -> Passport | None:
+        """Return which weights there were until now."""
+        before, self.passport = self.passport, None
+        self._withdraw()
+        return before
+
+    def _withdraw(self) -> None:
+        if self._offered is not None:
+            self._offered.release()
+        self._offered = None
+
+    def _passport(self, version: int, shards: tuple[HeldShard, ...]) -> Passport:
+        return Passport.of(*process_name(), version, shards)
+
+    def _record(self, passport: Passport, offered: Offered | None) -> None:
+        """Tell the group's status which weights these are, and its ranks where they are."""
+        self._withdraw()
+        self._offered = offered
         actor_id = ray.get_runtime_context().get_actor_id() if ray.is_initialized() else None
         if actor_id is not None:
-            held_weights.record(actor_id, self.model, HeldWeights(version, passport.layout, passport.digest))
-        return passport
+            offer = None if offered is None else offered.offer
+            held_now = HeldWeights(passport.version, passport.layout, passport.digest, offer)
+            held_weights.record(actor_id, self.model, held_now)
 
     def _readable(self, name: str, part: Part, dtype: Any) -> Part:
         """Return a part in contiguous memory and of the wanted type; a copy, if needed, is kept for next time."""

@@ -15,6 +15,7 @@ import torch.distributed as dist
 import workergroups
 from workergroups import Dispatch, Worker, register
 
+FILE = "/tmp/replica.pt"
 HOLD = """
 import torch
 held = torch.empty(8 << 30, dtype=torch.uint8, device="cuda")
@@ -172,3 +173,46 @@ class Big(Rank):
     def gib(self) -> float:
         """Return how large the weights are."""
         return sum(each.numel() * each.element_size() for each in self.layers.parameters()) / (1 << 30)
+
+
+class Replica(Rank):
+    """A rank with some GiB of bf16 weights: those of its peers, or of a file in the pod."""
+
+    def __init__(self, gib: int) -> None:
+        super().__init__()
+        self.tensors = {
+            f"layer{at}": torch.empty(1 << 14, 1 << 14, dtype=torch.bfloat16, device="cuda") for at in range(2 * gib)
+        }
+        began = time.perf_counter()
+        self.weights = workergroups.Weights("policy")
+        passport = self.weights.receive_from_peers(self.tensors)
+        self.came_from = "nowhere" if passport is None else "peers"
+        if passport is None and os.path.exists(FILE):
+            self._load()
+            self.came_from = "file"
+        torch.cuda.synchronize()
+        self.took = time.perf_counter() - began
+
+    def _load(self) -> None:
+        for name, value in torch.load(FILE, mmap=True).items():
+            self.tensors[name].copy_(value)
+        self.weights.publish(self.tensors, version=1)
+
+    @register(Dispatch.ONE_TO_ALL)
+    def begin(self) -> None:
+        """Fill the weights with numbers, the same on all ranks, and let peers have them."""
+        for tensor in self.tensors.values():
+            tensor.normal_(generator=torch.Generator("cuda").manual_seed(0))
+        self.weights.publish(self.tensors, version=1)
+
+    @register(Dispatch.ONE_TO_ALL)
+    def save(self) -> None:
+        """Write a file in each pod, and let no peer have the weights any more."""
+        if os.environ["RAY_LOCAL_RANK"] == "0":
+            torch.save(self.tensors, FILE)
+        self.weights.close()
+
+    @register(Dispatch.ONE_TO_ALL)
+    def origin(self) -> tuple[str, float, Any]:
+        """Return where the weights came from, in how many seconds, and which they are."""
+        return self.came_from, self.took, self.weights.passport

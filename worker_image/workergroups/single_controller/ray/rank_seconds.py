@@ -14,10 +14,10 @@ from pathlib import Path
 from types import FrameType
 from typing import NamedTuple
 
-import ray
 from ray.util.metrics import Counter
 
 from workergroups.naming import RankName
+from workergroups.processes import named_ranks
 from workergroups.processes.tables import COLLECTIVE, IDLE, RANK_SECONDS, RUNNING, WAITING
 from workergroups.ray_private.process import FOLDER, METHOD_EXECUTOR, runs_coroutines
 from workergroups.single_controller.base import decorator
@@ -99,7 +99,7 @@ class RankSeconds:
 
 def enable() -> None:
     """Count the seconds of this process if it is a rank of a WorkerGroup; nobody scrapes those of a laptop's."""
-    name = RankName.parse(ray.get_runtime_context().get_actor_name() or "")
+    name = named_ranks.own()
     if name is not None and not runs_coroutines():
         threading.Thread(target=_count, args=(name,), name="workergroups-seconds", daemon=True).start()
 
