@@ -16,7 +16,7 @@ from urllib.parse import urlencode
 from workergroups_api.manifest import POD, RESOURCE_POOL, WORKER_GROUP, Kind, Manifest
 from workergroups_common.path_segment import InvalidName, path_segment
 
-from ..errors import ClientError, NotFoundError, NotInstalledError, UnauthorizedError
+from ..errors import ClientError, NotFoundError, NotInstalledError, NotRunningError, UnauthorizedError
 from ..suggestions import did_you_mean
 from ..times import is_moment
 from . import api_errors, kubeconfig
@@ -165,11 +165,14 @@ class Cluster:
     def _open(self, pod: str, subresource: str, query: list[tuple[str, str]]) -> WSClient:
         path = f"{self._path(POD)}/{_segment(pod)}/{subresource}"
         try:
-            return self._stream(path, query)
-        except UnauthorizedError:
-            if not self._rest.renew():
-                raise
-            return self._stream(path, query)
+            try:
+                return self._stream(path, query)
+            except UnauthorizedError:
+                if not self._rest.renew():
+                    raise
+                return self._stream(path, query)
+        except NotFoundError as error:
+            raise NotRunningError(f"{error}: it has ended, or was replaced just now") from error
 
     def _stream(self, path: str, query: list[tuple[str, str]]) -> WSClient:
         from kubernetes.stream.ws_client import WSClient, get_websocket_url

@@ -71,12 +71,22 @@ class Attempts:
         self._pool, self._kept, self._submission = pool, kept, submission
         self._retries, self._on_retry = retries, on_retry
         self._number = 0
+        self._has_tried = False
         self._latest: Attempt | None = None
 
     def job(self, tell: Tell) -> Job:
         """Submit the first attempt; return the job."""
-        first = self._start(tell)
-        return RetriedJob(self._submission.job, first, self._next) if self._retries else first
+        return RetriedJob(self._submission.job, self._first(tell), self._next) if self._retries else self._start(tell)
+
+    def _first(self, tell: Tell) -> Job:
+        """Submit the first attempt, although the head may be replaced meanwhile."""
+        for left in look_again(RECONNECT_SECONDS, pause=1):
+            try:
+                return self._start(tell)
+            except (UnreachableError, NotRunningError) as error:
+                last = error
+                tell(f"trying again for {duration(left)}: {error}")
+        raise DeadlineError(f"it could not be submitted within {duration(RECONNECT_SECONDS)}: {last}")
 
     def _next(self, record: JobRecord, tell: Tell) -> Job | None:
         """Submit the next attempt after one that has ended so; return ``None`` if there should be none.
@@ -134,7 +144,8 @@ class Attempts:
         job_id = f"{self._submission.job}-{number}" if self._retries else self._submission.job
         before = _heads(self._kept)
         patience = WAIT_SECONDS if self._retries else RECONNECT_SECONDS
-        job = self._submission.start(pool, self._kept, job_id, number, patience)
+        again, self._has_tried = self._has_tried, True
+        job = self._submission.start(pool, self._kept, job_id, number, patience, again=again)
         self._number, self._latest = number, Attempt(job_id, None, None, None, ())
         try:
             # If the head was replaced meanwhile, the attempt is in one of both, or went with one in between.

@@ -12,7 +12,7 @@ from typing import Any
 from workergroups_api.vocabulary import JobVariable
 from workergroups_common.text import plain
 
-from ..errors import ClientError, NotFoundError
+from ..errors import ClientError, NotFoundError, NotRunningError
 from ..objects.names import Target
 from ..objects.reading import pool_spec
 from ..ray_cluster.handle import Handle
@@ -65,14 +65,16 @@ class Submission:
         env_of_ray = packed(merged(runtime_env or {}, directory, {}))
         return cls(job, command, env_of_ray, env or {}, tuple(env_from), node)
 
-    def start(self, pool: Handle, kept: KeptRecords, job_id: str, attempt: int, patience: float) -> Job:
-        """Submit one attempt; if it was submitted already, return it.
+    def start(
+        self, pool: Handle, kept: KeptRecords, job_id: str, attempt: int, patience: float, *, again: bool = False
+    ) -> Job:
+        """Submit one attempt; with ``again``, if it was submitted already, return it.
 
         Raises:
             UnreachableError: The attempt may have been submitted, or not: submit it again under the same id.
         """
         job = Job(job_id, pool.ray.api, pool.name, kept, patience)
-        if attempt > 1 and self._has_submitted(job_id, pool):
+        if again and self._has_submitted(job_id, pool):
             return job
         variables = {**_shape(pool.target), **self.env, JobVariable.ATTEMPT.value: str(attempt)}
         wanted = merged(self.runtime_env.env, None, variables)
@@ -94,6 +96,8 @@ class Submission:
         """Return whether Ray has this attempt: the answer to its submission may have been lost."""
         try:
             return jobs.is_of_submission(pool.ray.api.get(f"/api/jobs/{job_id}"), self.key)
+        except NotRunningError:
+            raise
         except NotFoundError:
             return False
 

@@ -299,6 +299,42 @@ def test_a_head_that_is_not_up_yet_is_asked_again(monkeypatch, trouble):
     assert job.record().exit_code == 0
 
 
+def test_a_head_that_is_replaced_during_the_first_submission_is_waited_for(monkeypatch):
+    world = World(monkeypatch)
+    troubles = [NotRunningError("pods ppo-head not found"), UnreachableError("reset")]
+
+    def check():
+        if troubles:
+            raise troubles.pop()
+
+    world.check = check
+    world.submit()
+    assert world.submitted == [("train-1", "1")]
+
+
+def test_an_answer_to_the_first_submission_that_is_lost_is_no_second_one(monkeypatch):
+    world = World(monkeypatch)
+
+    def break_once():
+        world.after_submit = lambda: None
+        raise UnreachableError("reset")
+
+    world.after_submit = break_once
+    world.submit()
+    assert world.submitted == [("train-1", "1")]
+
+
+def test_without_retries_a_head_that_is_being_replaced_is_an_error(monkeypatch):
+    world = World(monkeypatch)
+
+    def check():
+        raise NotRunningError("pods ppo-head not found")
+
+    world.check = check
+    with pytest.raises(NotRunningError, match="ppo-head"):
+        world.submit(retries=0)
+
+
 def test_a_record_that_cannot_be_kept_does_not_keep_a_job_from_its_attempts(monkeypatch):
     world = World(monkeypatch, loses_head(), ends("SUCCEEDED"))
 

@@ -13,7 +13,13 @@ from tests.unit.client.api_server import POOLS, Answer, Authority, api_server, k
 from tests.unit.client.fake_cluster import pool
 from workergroups_api.manifest import RESOURCE_POOL
 from workergroups_client import Cluster
-from workergroups_client.errors import ClientError, ConflictError, ForbiddenError, NotFoundError, UnreachableError
+from workergroups_client.errors import (
+    ClientError,
+    ConflictError,
+    ForbiddenError,
+    NotRunningError,
+    UnreachableError,
+)
 
 PPO = {"apiVersion": "workergroups.dev/v1alpha1", **pool("ppo")}
 ONE = {POOLS: listed("ResourcePool", PPO)}
@@ -245,7 +251,7 @@ MAY_NOT = (
     ("answer", "kind", "said"),
     [
         (refused(403, f'{MAY_NOT} "team"'), ForbiddenError, "--clusterrole=edit --user=jane --namespace=team"),
-        (refused(404, 'pods "head" not found', name="head"), NotFoundError, 'pods "head" not found'),
+        (refused(404, 'pods "head" not found', name="head"), NotRunningError, 'pods "head" not found: it has ended'),
         (Answer(b"<html><title>Sign in</title>", 502), UnreachableError, r"it sends a web page \(Sign in\)"),
         (Answer(b"<html><title>Sign in</title>"), ClientError, r"\(Sign in\)|does not answer"),
     ],
