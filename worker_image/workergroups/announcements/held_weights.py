@@ -80,10 +80,9 @@ def read(data: bytes) -> Mapping[str, HeldWeights]:
     return found
 
 
-def offered(actor_id: str, model: str) -> Offer | None:
-    """Return where a rank tells how its weights of a model are read; ``None`` if it has none, or has ended."""
-    held = read(key_value_store.get(KV_NAMESPACE, actor_id) or b"{}").get(model)
-    return None if held is None else held.offer
+def held(actor_id: str, model: str) -> HeldWeights | None:
+    """Return which weights of a model a rank has recorded."""
+    return read(key_value_store.get(KV_NAMESPACE, actor_id) or b"{}").get(model)
 
 
 def _offer(written: object) -> Offer | None:

@@ -25,6 +25,7 @@ logger = logging.getLogger(__name__)
 
 _HANDLE_BYTES = 64
 _LAZY_PEER_ACCESS = 1
+_RELAXED = 2
 
 _LINGER_SECONDS = 1.0
 """How long memory stays mapped after a read. To map another device's takes 10 ms (512 MiB, H200), and nothing while it
@@ -102,6 +103,14 @@ class IpcTransfer:
         self._event.record()
 
 
+def leave_graphs_alone() -> None:
+    """Let this thread map and allocate memory while another one captures a CUDA graph, which would fail otherwise."""
+    try:
+        _call("cuThreadExchangeStreamCaptureMode", ctypes.byref(ctypes.c_int(_RELAXED)))
+    except OSError as error:
+        logger.warning("CUDA graphs may fail that are captured while tensors are read: %s", error)
+
+
 def _base(pointer: int) -> int:
     base = ctypes.c_uint64()
     _call("cuMemGetAddressRange_v2", ctypes.byref(base), None, ctypes.c_uint64(pointer))
@@ -143,6 +152,7 @@ def _unmapper() -> queue.SimpleQueue[_Read]:
 
 
 def _unmap(read: queue.SimpleQueue[_Read]) -> None:
+    leave_graphs_alone()
     while True:
         since, context, pointer = read.get()
         time.sleep(max(0.0, since + _LINGER_SECONDS - time.monotonic()))

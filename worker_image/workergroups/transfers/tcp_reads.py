@@ -6,6 +6,7 @@ goes only to the processes that the program passes it to.
 
 from __future__ import annotations
 
+import logging
 import socket
 import struct
 import threading
@@ -21,7 +22,10 @@ from workergroups.lazy import torch
 from workergroups.ports import bind_any_port
 
 from . import tls
+from .cuda_ipc import leave_graphs_alone
 from .memory import Span, as_bytes
+
+logger = logging.getLogger(__name__)
 
 _REQUEST = struct.Struct("!32sI")
 """The lease, and the number of spans."""
@@ -60,6 +64,10 @@ class TcpServer:
         self.address = TcpAddress(ray.util.get_node_ip_address().strip("[]"), self._listener.getsockname()[1])
         threading.Thread(target=self._accept, name="workergroups-transfers", daemon=True).start()
 
+    def close(self) -> None:
+        """Accept no more readers here, in a process that was forked from the one with the threads."""
+        self._listener.close()
+
     def _accept(self) -> None:
         while True:
             try:
@@ -75,7 +83,10 @@ class TcpServer:
         """Send what one reader asks for. One that goes away, or asks for what there is not, gets nothing more."""
         connection.settimeout(_SILENT_SECONDS)
         with connection, suppress(OSError, struct.error, UnicodeDecodeError, IndexError):
-            self._send(tls.accepted(connection))
+            try:
+                self._send(tls.accepted(connection))
+            except RuntimeError:  # torch's: there is no memory, or the tensor's was given back
+                logger.exception("tensors that another process asked for cannot be sent")
 
     def _send(self, connection: socket.socket) -> None:
         with connection:
@@ -158,6 +169,8 @@ def _receive_on_device(connection: socket.socket, into: Any) -> None:
 
 
 def _host_buffer(memory: Any) -> Any:
+    if memory.is_cuda:
+        leave_graphs_alone()
     return torch.empty(min(len(memory), _CHUNK), dtype=torch.uint8, pin_memory=memory.is_cuda)
 
 
@@ -176,5 +189,5 @@ def _receive(connection: socket.socket, into: memoryview) -> None:
     while into:
         size = connection.recv_into(into)
         if not size:
-            raise OSError("its process has ended, or has closed the connection")
+            raise OSError("its process has ended, or has closed the connection: then its log says why")
         into = into[size:]

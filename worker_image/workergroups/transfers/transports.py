@@ -9,10 +9,11 @@
 from __future__ import annotations
 
 import logging
+import os
 import uuid
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, partial
 from typing import Any
 from weakref import WeakValueDictionary
 
@@ -103,7 +104,17 @@ def read(address: Address, spans: Sequence[Span], *, same_node: bool) -> Transfe
 
 @cache
 def _server() -> TcpServer:
-    return TcpServer(_tensors_of)
+    server = TcpServer(_tensors_of)
+    os.register_at_fork(after_in_child=partial(_begin_anew, server))
+    return server
+
+
+def _begin_anew(server: TcpServer) -> None:
+    """Forget, in a forked process, what only threads of its parent can answer for."""
+    server.close()
+    _server.cache_clear()
+    _nixl.cache_clear()
+    _LEASES.clear()
 
 
 def _why_no_nixl(address: Address) -> str:

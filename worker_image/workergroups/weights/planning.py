@@ -101,9 +101,9 @@ class Sources:
         return self._plans[wanted]
 
     def digest(self, wanted: Wanted) -> int | None:
-        """Return the digest of a part as it was published; ``None`` if it does not follow from those of the shards."""
+        """Return which digest a part must have; ``None`` if its shards' do not tell, or if its type is converted."""
         same = self.plan(wanted).same
-        if same is None:
+        if same is None or self.plan(wanted).dtype != wanted.dtype:
             return None
         return sum(self._published[source].passport.shards[number].digest for source, number in same) % 2**64
 

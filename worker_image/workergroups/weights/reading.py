@@ -60,7 +60,7 @@ def unchanged(sources: Sources, parts: Mapping[str, Part], before: Iterable[Held
     """Return which of the parts were received before with the bits that are published now, by name."""
     known = {Wanted(*shard[:-1]): shard for shard in before}
     found = {name: known[part.wanted] for name, part in parts.items() if part.wanted in known}
-    return {name: shard for name, shard in found.items() if _published_digest(sources, shard) == shard.digest}
+    return {name: shard for name, shard in found.items() if sources.digest(Wanted(*shard[:-1])) == shard.digest}
 
 
 def checked(sources: Sources, now: Iterable[HeldShard]) -> None:
@@ -70,7 +70,7 @@ def checked(sources: Sources, now: Iterable[HeldShard]) -> None:
         WeightsError: It has other bits.
     """
     for shard in now:
-        expected = _published_digest(sources, shard)
+        expected = sources.digest(Wanted(*shard[:-1]))
         if expected is not None and expected != shard.digest:
             reads = sources.plan(Wanted(*shard[:-1])).reads
             ranks = ", ".join(sorted({sources.name(read.source) for read in reads}))
@@ -78,12 +78,6 @@ def checked(sources: Sources, now: Iterable[HeldShard]) -> None:
                 f"{shard.name!r} of version {sources.version} arrived with other bits than {ranks} published: it "
                 "changed while it was read. Receive weights before the trainer's next step"
             )
-
-
-def _published_digest(sources: Sources, shard: HeldShard) -> int | None:
-    """Return which digest a part must have; ``None`` if that is not known, or if its type was converted."""
-    wanted = Wanted(*shard[:-1])
-    return sources.digest(wanted) if sources.plan(wanted).dtype == shard.dtype else None
 
 
 def buckets(items: Iterable[_T], nbytes: Any) -> Iterator[list[_T]]:

@@ -8,8 +8,10 @@ import re
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
+from weakref import WeakValueDictionary
 
 import ray
+from ray.exceptions import RayError
 
 from workergroups.announcements import held_weights
 from workergroups.announcements.held_weights import HeldWeights
@@ -29,7 +31,13 @@ from .reading import buckets, checked, read_parts, unchanged
 logger = logging.getLogger(__name__)
 
 _TIMEOUT = 300.0
+_ATTEMPTS, _PAUSE_SECONDS = 3, 1.0
+"""How often peers are asked that change their weights meanwhile, or end."""
 _MODEL = re.compile(r"[A-Za-z0-9._-]{1,63}", re.ASCII)
+
+
+_SHARED: WeakValueDictionary[str, Weights] = WeakValueDictionary()
+"""What peers can read of this process, by model."""
 
 
 class Weights:
@@ -54,7 +62,6 @@ class Weights:
         self._version = 0
         self._lease: Lease | None = None
         self._offered: Offered | None = None
-        self._has_peers = False
         self._copies: dict[str, Any] = {}
         self._plans = Plans()
 
@@ -77,18 +84,18 @@ class Weights:
             WeightsError: A part does not fit into its tensor, or the tensors are on several kinds of devices.
         """
         parts = {name: self._readable(name, part, dtype) for name, part in parts_of(tensors).items()}
-        self._version = self._version + 1 if version is None else version
-        if not 0 <= self._version < 2**63:
+        version = self._version + 1 if version is None else version
+        if not 0 <= version < 2**63:
             raise InvalidValueError(f"version is a number from 0 to 2**63 - 1, not {version}")
         settle(part.local for part in parts.values())  # before the digests: another stream may still write
-        self.passport = self._passport(self._version, held(parts))
+        passport = self._passport(version, held(parts))
         lease = Lease([part.local for part in parts.values()], by_nixl=True)
         if self._lease is not None:
             self._lease.release()
-        self._lease = lease
+        self._lease, self._version, self.passport = lease, version, passport
         self._copies = {name: copy for name, copy in self._copies.items() if name in parts}
-        published = PublishedWeights(self.passport, node(), lease.address)
-        self._record(self.passport, Offered(published) if self._has_peers else None)
+        published = PublishedWeights(passport, node(), lease.address)
+        self._record(passport, Offered(published) if self._has_peers() else None)
         return published
 
     def receive(
@@ -106,21 +113,7 @@ class Weights:
             WeightsError: The ranks published other names or shapes, or different versions; one of them cannot be
                 read; or other bits arrived than were published. Then receive all again: some may be overwritten.
         """
-        before = self._overwritten()
-        sources, parts = self._sources(published), parts_of(into)
-        deadline = time.monotonic() + timeout
-        same = unchanged(sources, parts, () if before is None else before.shards)
-        read_parts(sources, {name: part for name, part in parts.items() if name not in same}, deadline)
-        shards = {shard.name: shard for shard in held(parts)}
-        # What had arrived before may have been changed here since, or be another tensor.
-        again = {name: parts[name] for name, shard in shards.items() if same.get(name, shard) != shard}
-        if again:
-            read_parts(sources, again, deadline)
-            shards |= {shard.name: shard for shard in held(again)}
-        checked(sources, shards.values())
-        self.passport = self._passport(sources.version, tuple(shards.values()))
-        self._record(self.passport, Offered.received(self.passport, parts) if self._has_peers else None)
-        return self.passport
+        return self._receive(self._sources(published), parts_of(into), time.monotonic() + timeout)
 
     def receive_from_peers(self, into: Mapping[str, Any], *, timeout: float = _TIMEOUT) -> Passport | None:
         """Read the weights that the other ranks of this WorkerGroup hold, in a rank that was created alone after them.
@@ -135,23 +128,61 @@ class Weights:
 
         Returns:
             ``None`` if there are no such weights: the rank was created with all others, or what they hold is not
-            whole, or changes. Then load a checkpoint: some tensors may be overwritten.
+            whole, is cut otherwise or of another type, or changes. Then load a checkpoint: some tensors may be
+            overwritten.
+
+        Raises:
+            InvalidValueError: There are no tensors, or another model of this process has the same name.
         """
-        deadline, parts = time.monotonic() + timeout, parts_of(into)
-        self._has_peers = named_ranks.own() is not None
+        parts, deadline = parts_of(into), time.monotonic() + timeout
+        if not parts:
+            raise InvalidValueError("into has no tensors")
+        if _SHARED.setdefault(self.model, self) is not self:
+            raise InvalidValueError(
+                f"another Weights of this process that is called {self.model!r} receives from its peers as well: give "
+                "each model its own name, such as Weights('critic')"
+            )
+        for attempt in range(_ATTEMPTS):
+            time.sleep(_PAUSE_SECONDS if attempt else 0)
+            try:
+                sources = self._of_peers(parts, deadline)
+                return None if sources is None else self._receive(sources, parts, deadline)
+            except (WeightsError, RayError) as error:
+                logger.warning("%s: the other ranks' weights were not received: %s", self.model, error)
+        return None
+
+    def _of_peers(self, parts: Mapping[str, Part], deadline: float) -> Sources | None:
+        """Return which peers have all these parts, so that their digests tell whether they arrived."""
+        why = ""
         for published in known_to_peers(self.model, deadline):
             try:
                 sources = self._sources(published)
-                for part in parts.values():
-                    sources.plan(part.wanted)
-            except WeightsError:
-                continue  # others may have what is missing
-            try:
-                return self.receive(published, into, timeout=max(0.0, deadline - time.monotonic()))
+                unknown = [name for name, part in parts.items() if sources.digest(part.wanted) is None]
             except WeightsError as error:
-                logger.warning("%s cannot be received from the other ranks: %s", self.model, error)
-                return None
+                why = str(error)  # others may have what is missing
+                continue
+            if not unknown:
+                return sources
+            why = f"{unknown[0]!r} has another type there, or is cut otherwise: a change meanwhile would not be seen"
+        if why:
+            logger.warning("%s: the other ranks' weights are not what this rank needs: %s", self.model, why)
         return None
+
+    def _receive(self, sources: Sources, parts: Mapping[str, Part], deadline: float) -> Passport:
+        before = self._overwritten()
+        same = unchanged(sources, parts, () if before is None else before.shards)
+        read_parts(sources, {name: part for name, part in parts.items() if name not in same}, deadline)
+        shards = {shard.name: shard for shard in held(parts)}
+        # What had arrived before may have been changed here since, or be another tensor.
+        again = {name: parts[name] for name, shard in shards.items() if same.get(name, shard) != shard}
+        if again:
+            read_parts(sources, again, deadline)
+            shards |= {shard.name: shard for shard in held(again)}
+        checked(sources, shards.values())
+        self._version = sources.version
+        self.passport = self._passport(sources.version, tuple(shards.values()))
+        self._record(self.passport, Offered.received(self.passport, parts) if self._has_peers() else None)
+        return self.passport
 
     def stream(
         self, published: Sequence[PublishedWeights | None], *, device: Any = "cuda", timeout: float = _TIMEOUT
@@ -196,6 +227,9 @@ class Weights:
     def _sources(self, published: Sequence[PublishedWeights | None]) -> Sources:
         return Sources(published, node(), int(os.environ.get("RANK", "0")), self._plans)
 
+    def _has_peers(self) -> bool:
+        return _SHARED.get(self.model) is self and named_ranks.own() is not None
+
     def _overwritten(self) -> Passport | None:
         """Return which weights there were until now."""
         before, self.passport = self.passport, None
@@ -215,7 +249,7 @@ class Weights:
         self._withdraw()
         self._offered = offered
         actor_id = ray.get_runtime_context().get_actor_id() if ray.is_initialized() else None
-        if actor_id is not None:
+        if actor_id is not None and _SHARED.get(self.model, self) is self:
             offer = None if offered is None else offered.offer
             held_now = HeldWeights(passport.version, passport.layout, passport.digest, offer)
             held_weights.record(actor_id, self.model, held_now)
