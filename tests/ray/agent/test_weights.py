@@ -4,7 +4,6 @@ import dataclasses
 import os
 import signal
 
-import pytest
 import ray
 
 import workergroups
@@ -57,85 +56,52 @@ import torch
 import workergroups
 
 class Trainer(workergroups.Worker):
-    def __init__(self, shards=1):
+    def __init__(self):
         super().__init__()
         self.weights = workergroups.Weights("policy")
         self.tensor = torch.zeros(8, 4)
-        at = self.rank % shards
-        self.shard = workergroups.WeightShard(self.tensor[: 8 // shards], (8, 4), (at * 8 // shards, 0))
-        self.received = self.weights.receive_from_peers({"w": self.shard}, timeout=20)
+        self.received = self.weights.receive_from_peers({"w": self.tensor}, timeout=20)
 
-    def begin(self, published=None, version=None):
-        if published:
-            self.weights.receive(published, {"w": self.shard})
-            return None
+    def publish(self, version):
         self.tensor.fill_(version)
-        return self.weights.publish({"w": self.shard}, version=version)
+        return self.weights.publish({"w": self.tensor}, version=version)
 
-    def work(self, seconds):
-        time.sleep(seconds)
+    def receive(self, published):
+        self.weights.receive([published], {"w": self.tensor})
 
     def step(self):
         self.tensor.add_(1)
 
-    def close(self):
-        self.weights.close()
+    def work(self, seconds):
+        time.sleep(seconds)
 
     def has(self):
-        return self.received and self.received.version, self.tensor.sum().item() / 32
-
-    def pid(self):
-        return os.getpid()
+        return self.received and self.received.version, self.tensor.mean().item(), os.getpid()
 """
 
 
-class Replaced:
-    """A group whose last rank dies again and again."""
-
-    def __init__(self, agent, **kwargs):
-        self.agent = agent
-        self.group = Group(code=REPLACED, launch=launch("accumulator.Trainer", init_kwargs=kwargs))
-        agent.until(all_ready, self.group)
-        self.handle = workergroups.attach(self.group.name, timeout=20)
-        self.births = 0
-
-    def replace_last(self, meanwhile=lambda first: None):
-        """Kill the last rank; return its version and values when the one in its place is ready."""
-        last = self.handle.world_size - 1
-        pid = self.handle.execute_all_sync("pid")[last]
-        meanwhile(self.handle.workers[0])
-        os.kill(pid, signal.SIGKILL)
-        self.births += 1
-        self.group = dataclasses.replace(self.group, births={last: self.births})
-        self.agent.until(
-            lambda reports: all_ready(reports) and ranks(reports).birth == self.births, self.group, seconds=30
-        )
-        self.handle.renew(timeout=20)
-        return ray.get(self.handle.workers[last].has.remote())
-
-
 def test_a_rank_in_place_of_another_has_its_peers_weights_before_it_is_ready(agent):
-    replaced = Replaced(agent)
-    assert replaced.handle.execute_all_sync("has") == [(None, 0)] * 2, "all are new"
-    assert replaced.replace_last() == (None, 0), "nobody has published"
-    published = replaced.handle.execute_rank_zero_sync("begin", version=4)
-    assert replaced.replace_last() == (4, 4), "from the rank that published"
-    replaced.handle.execute_all_sync("begin", [published])
-    replaced.handle.execute_rank_zero_sync("begin", version=5)
-    assert replaced.replace_last(lambda first: first.work.remote(3600)) == (5, 5), "from one that computes"
+    group = Group(code=REPLACED, launch=launch("accumulator.Trainer"))
+    agent.until(all_ready, group)
+    attached = workergroups.attach(group.name, timeout=20)
+    (*first, _), (*second, pid) = attached.execute_all_sync("has")
+    assert (first, second) == ([None, 0], [None, 0]), "all are new"
 
+    def replace_second(births, pid):
+        """Kill rank 1; return what the one in its place has when it is ready."""
+        os.kill(pid, signal.SIGKILL)
+        replaced = dataclasses.replace(group, births={1: births})
+        agent.until(lambda reports: all_ready(reports) and ranks(reports).birth == births, replaced, seconds=30)
+        attached.renew(timeout=20)
+        return ray.get(attached.workers[1].has.remote())
 
-def test_a_rank_gets_what_its_peer_has_received(agent):
-    replaced = Replaced(agent)
-    published = ray.get(replaced.handle.workers[1].begin.remote(version=7))
-    ray.get(replaced.handle.workers[0].begin.remote([published]))
-    assert replaced.replace_last() == (7, 7)
-
-
-@pytest.mark.parametrize("kwargs", [{"shards": 2}, {}])
-def test_without_weights_that_are_whole_and_stay_a_rank_is_told_to_load_others(agent, kwargs):
-    replaced = Replaced(agent, **kwargs)
-    replaced.handle.execute_all_sync("begin", version=3)
-    changed = "close" if kwargs else "step"
-    version, _ = replaced.replace_last(lambda first: ray.get(getattr(first, changed).remote()))
-    assert version is None
+    version, value, pid = replace_second(1, pid)
+    assert (version, value) == (None, 0), "nobody has published"
+    published = ray.get(attached.workers[1].publish.remote(version=7))
+    ray.get(attached.workers[0].receive.remote(published))
+    version, value, pid = replace_second(2, pid)
+    assert (version, value) == (7, 7), "from one that has received them"
+    ray.get(attached.workers[0].publish.remote(version=8))
+    attached.workers[0].work.remote(3600)
+    version, value, _ = replace_second(3, pid)
+    assert (version, value) == (8, 8), "from one that computes"

@@ -15,16 +15,21 @@ class Reader:
     answers = 0
     is_waited_for = False
 
+    def __init__(self):
+        self.told = False
+
     def look(self):
         self.is_waited_for = True
+        self.told = self.notice is not None
         return self.notice
 
     def stop(self):
         self.is_waited_for = False
 
     def answer(self):
-        self.answers += self.notice is not None
-        self.notice = None
+        if self.told:
+            self.answers += 1
+            self.notice = None
 
 
 def older(module, save_freq=1000):
@@ -61,6 +66,8 @@ def of_v1(module, save_freq=1000):
             super().on_step_end()
 
         def step(self):
+            if save_freq == 1:
+                self._save_checkpoint()
             self.on_step_end()
             assert self.ended == 1
 
@@ -100,6 +107,13 @@ def test_without_a_notice_it_saves_as_often_as_it_would(change, reader, make):
 @pytest.mark.parametrize("make", [older, of_v1])
 def test_with_a_notice_it_saves_after_its_step_and_the_node_may_go(change, reader, make):
     trainer = change(make)
+    reader.notice = "soon"
+    trainer.step()
+    assert (trainer.saved, reader.answers) == (1, 1)
+
+
+def test_a_step_that_is_saved_anyway_is_saved_once(change, reader):
+    trainer = change(of_v1, save_freq=1)
     reader.notice = "soon"
     trainer.step()
     assert (trainer.saved, reader.answers) == (1, 1)

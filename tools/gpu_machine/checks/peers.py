@@ -1,4 +1,4 @@
-"""A rank that dies alone has its weights from its peer before its group is Ready; beside it, from a file."""
+"""A rank that dies alone has its weights from its peer before its group is Ready; next to that, from a file."""
 
 import json
 

@@ -62,6 +62,7 @@ def _or_on_notice(original: Callable[..., bool]) -> Callable[..., bool]:
 def _then_answer(original: Callable[..., Any]) -> Callable[..., Any]:
     @wraps(original)
     def _save_checkpoint(*args: Any, **kwargs: Any) -> Any:
+        _reader().look()  # what is known by now is answered, and needs no other checkpoint of this step
         result = original(*args, **kwargs)
         _reader().answer()
         return result

@@ -65,6 +65,10 @@ _LEASES: WeakValueDictionary[str, Lease] = WeakValueDictionary()
 """What this process lets others read."""
 
 
+_is_forked = False
+"""Whether this process was forked from one that let others read."""
+
+
 class OwnTransfer:
     """Bytes that this process has itself."""
 
@@ -110,7 +114,9 @@ def _server() -> TcpServer:
 
 
 def _begin_anew(server: TcpServer) -> None:
-    """Forget, in a forked process, what only threads of its parent can answer for."""
+    """Forget, in a forked process, what only threads of its parent can answer for; UCX does not survive a fork."""
+    global _is_forked
+    _is_forked = True
     server.close()
     _server.cache_clear()
     _nixl.cache_clear()
@@ -158,7 +164,7 @@ def _ipc(tensors: Sequence[Any]) -> IpcAddress | None:
 @cache
 def _nixl() -> Nixl | None:
     """Return this process as an agent of NIXL; ``None`` if there is none, or if it must not send plain text."""
-    if tls.is_used():
+    if tls.is_used() or _is_forked:
         return None
     try:
         return Nixl()
