@@ -121,8 +121,8 @@ class Measured:
     def _fork_server(self) -> int | None:
         variables = Path(f"/proc/{self.pids[0]}/environ").read_text().split("\0")
         _, _, directory = next(each for each in variables if each.startswith(Variable.WARM)).partition("=")
-        waits = places.socket_of(Path(directory)).exists()
-        return int(places.lock_of(Path(directory)).read_text()) if waits else None
+        waits = Path(directory, places.SOCKET).exists()
+        return int(Path(directory, places.LOCK).read_text()) if waits else None
 
     def _until(self, is_so: Callable[[Reports], object]) -> None:
         self._agent.until(is_so, self._group, pools=_POOLS, seconds=_SECONDS)

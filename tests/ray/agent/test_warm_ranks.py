@@ -81,10 +81,10 @@ def until_warm(group="trainer"):
     """The process id of the group's fork server, when it waits for the next ranks."""
     directory = Path(workergroups.attach(group).execute_all_sync("server")[0])
     deadline = time.monotonic() + 150
-    while not places.socket_of(directory).exists():
+    while not (directory / places.SOCKET).exists():
         assert time.monotonic() < deadline
         time.sleep(0.1)
-    return int(places.lock_of(directory).read_text())
+    return int((directory / places.LOCK).read_text())
 
 
 def call(method):

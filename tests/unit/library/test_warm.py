@@ -190,9 +190,9 @@ class Node:
             "variables": variables or {},
         }
         learning._start(order, self.environment(), str(self.log))
-        until(is_ready or places.socket_of(place).exists)
+        until(is_ready or (place / places.SOCKET).exists)
         time.sleep(0.1)  # it is bound, and soon listens
-        return int(places.lock_of(place).read_text() or 0)
+        return int((place / places.LOCK).read_text() or 0)
 
     def start(self, *more, output="output", **changes):
         """Start a worker; return what it says about itself, and how long that took."""
@@ -303,7 +303,7 @@ def test_dead_forks_are_buried_at_once(node):
 def test_a_server_survives_what_it_does_not_understand(node, message):
     node.serve()
     with socket.socket(socket.AF_UNIX) as other:
-        other.connect(str(places.socket_of(node.place())))
+        other.connect(str(node.place() / places.SOCKET))
         other.sendall(message)
     assert node.start()[0]["decimal"] is True
 
@@ -321,7 +321,7 @@ def test_modules_that_start_threads_are_left_out(node):
 
 def test_there_is_no_server_if_torch_itself_starts_threads(node):
     (node.library / "torch.py").write_text(STARTS_A_THREAD)
-    unfit = places.unfit_mark_of(node.place())
+    unfit = node.place() / places.UNFIT
     pid = node.serve(modules=["torch"], is_ready=unfit.exists)
     until(lambda: not runs(pid))
     assert "cannot be forked: it has threads" in node.log.read_text()

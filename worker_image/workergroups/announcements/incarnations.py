@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from workergroups.announcements import store as announcements
+from workergroups.ray_private import key_value_store
 
 _KV_NAMESPACE = "workergroups-incarnations"
 # Users can write to the GCS.
@@ -69,4 +70,4 @@ def _text(record: Any) -> str:
 
 def forget(group: str) -> None:
     """Remove the announcement about a group that is gone."""
-    announcements.forget(_KV_NAMESPACE, group)
+    key_value_store.delete(_KV_NAMESPACE, group)

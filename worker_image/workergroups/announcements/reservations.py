@@ -43,4 +43,4 @@ def pools() -> list[str]:
 
 def forget(pool: str) -> None:
     """Remove the announcement about a pool that is gone."""
-    announcements.forget(_KV_NAMESPACE, pool)
+    key_value_store.delete(_KV_NAMESPACE, pool)

@@ -30,11 +30,6 @@ def read(data: bytes) -> dict[str, Any] | None:
     return record if isinstance(record, dict) else None
 
 
-def forget(namespace: str, name: str) -> None:
-    """Remove the record of that name."""
-    key_value_store.delete(namespace, name)
-
-
 def is_count(value: Any) -> bool:
     """Return whether the value is an integer of at least 1."""
     return type(value) is int and value >= 1

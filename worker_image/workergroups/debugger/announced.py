@@ -25,7 +25,7 @@ def announce(process_id: str, pause: Pause) -> None:
 
 def withdraw(process_id: str) -> None:
     """Remove the announcement of a process that continues."""
-    announcements.forget(KV_NAMESPACE, process_id)
+    key_value_store.delete(KV_NAMESPACE, process_id)
 
 
 def withdraw_all(actor_ids: Iterable[str]) -> None:

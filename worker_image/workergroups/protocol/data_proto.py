@@ -15,9 +15,9 @@ from workergroups.lazy import np, tensordict, torch
 
 from . import columns
 from .config import DataProtoConfig
-from .meta_info import merge_meta_info, union_meta_info
+from .meta_info import merge_meta_info
 from .packing import BatchStore
-from .union import union_numpy_dict, union_tensor_dict
+from .union import union, union_numpy_dict, union_tensor_dict
 
 if TYPE_CHECKING:
     from typing_extensions import Self  # in typing since Python 3.11
@@ -309,7 +309,7 @@ class DataProto:
         self.check_consistency()
         other.check_consistency()
         others = union_numpy_dict(dict(self.non_tensor_batch), other.non_tensor_batch)
-        meta = union_meta_info(dict(self.meta_info), other.meta_info)
+        meta = union(dict(self.meta_info), other.meta_info, "meta_info key")
         mine, theirs = self._store, other._store
         if mine.rows is None or theirs.rows is None:
             if self._has_columns and other._has_columns and len(self) != len(other):

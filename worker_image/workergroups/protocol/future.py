@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 from workergroups.deaths.results import get
@@ -38,14 +39,14 @@ class DataProtoFuture:
 
     def chunk(self, chunks: int) -> list[DataProtoFuture]:
         """Return futures of ``chunks`` chunks of equal length."""
-        return [
-            DataProtoFuture(self.collect_fn, self.futures, _Then(self.dispatch_fn, _Chunk(index, chunks)))
-            for index in range(chunks)
-        ]
+        return [self._then(partial(_chunk, index, chunks)) for index in range(chunks)]
 
     def without_padding(self, rows: int, padded_rows: int) -> DataProtoFuture:
         """Return the future of the same batch without padding; see `DataProto.without_padding`."""
-        return DataProtoFuture(self.collect_fn, self.futures, _Then(self.dispatch_fn, _Unpad(rows, padded_rows)))
+        return self._then(partial(_unpad, rows, padded_rows))
+
+    def _then(self, dispatch_fn: Callable[[Any], Any]) -> DataProtoFuture:
+        return DataProtoFuture(self.collect_fn, self.futures, partial(_both, self.dispatch_fn, dispatch_fn))
 
     def get(self) -> Any:
         """Wait for the data and return it.
@@ -57,28 +58,13 @@ class DataProtoFuture:
         return batch if self.dispatch_fn is None else self.dispatch_fn(batch)
 
 
-class _Chunk:
-    def __init__(self, index: int, chunks: int) -> None:
-        self.index = index
-        self.chunks = chunks
-
-    def __call__(self, batch: Any) -> Any:
-        return batch.chunk(self.chunks)[self.index]
+def _chunk(index: int, chunks: int, batch: Any) -> Any:
+    return batch.chunk(chunks)[index]
 
 
-class _Unpad:
-    def __init__(self, rows: int, padded_rows: int) -> None:
-        self.rows = rows
-        self.padded_rows = padded_rows
-
-    def __call__(self, batch: Any) -> Any:
-        return batch.without_padding(self.rows, self.padded_rows)
+def _unpad(rows: int, padded_rows: int, batch: Any) -> Any:
+    return batch.without_padding(rows, padded_rows)
 
 
-class _Then:
-    def __init__(self, first: Callable[[Any], Any] | None, second: Callable[[Any], Any]) -> None:
-        self.first = first
-        self.second = second
-
-    def __call__(self, batch: Any) -> Any:
-        return self.second(batch if self.first is None else self.first(batch))
+def _both(first: Callable[[Any], Any] | None, second: Callable[[Any], Any], batch: Any) -> Any:
+    return second(batch if first is None else first(batch))

@@ -8,16 +8,6 @@ from typing import Any
 from workergroups.errors import InvalidValueError
 
 from .equality import deep_equal
-from .union import union
-
-
-def union_meta_info(one: dict[str, Any], two: dict[str, Any]) -> dict[str, Any]:
-    """Add the entries of the second dictionary to the first, which is returned.
-
-    Raises:
-        ValueError: A key is in both with different values.
-    """
-    return union(one, two, "meta_info key")
 
 
 def merge_meta_info(infos: Sequence[dict[str, Any]]) -> dict[str, Any]:

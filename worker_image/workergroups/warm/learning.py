@@ -47,17 +47,17 @@ def keep_warm(local_rank: int) -> None:
 
 def _lock(directory: Path) -> int | None:
     """Count this rank among those for which a server stays; return a descriptor of its lock if there is no server."""
-    ranks = places.ranks_of(directory)
+    ranks = directory / places.RANKS
     ranks.mkdir(mode=0o700, parents=True, exist_ok=True)
     (ranks / str(os.getpid())).touch()
-    lock = os.open(places.lock_of(directory), os.O_CREAT | os.O_RDWR, 0o600)
+    lock = os.open(directory / places.LOCK, os.O_CREAT | os.O_RDWR, 0o600)
     try:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except OSError:
         os.close(lock)
         return None
-    places.socket_of(directory).unlink(missing_ok=True)  # of a server that was killed
-    if places.unfit_mark_of(directory).exists():
+    (directory / places.SOCKET).unlink(missing_ok=True)  # of a server that was killed
+    if (directory / places.UNFIT).exists():
         os.close(lock)
         return None
     return lock

@@ -61,26 +61,14 @@ def own_directory(environment: Mapping[str, str]) -> Path | None:
     return Path(value) if value.startswith(DIRECTORY + os.sep) else None
 
 
-def socket_of(directory: Path) -> Path:
-    """Return where the server listens."""
-    return directory / "socket"
-
-
-def lock_of(directory: Path) -> Path:
-    """Return the file that the server keeps locked while it lives, and that has its process id."""
-    return directory / "lock"
-
-
-def unfit_mark_of(directory: Path) -> Path:
-    """Return the file that exists if there can be no server, since a fork would not be as good as a new process."""
-    return directory / "unfit"
-
-
-def ranks_of(directory: Path) -> Path:
-    """Return the directory with a file for each rank for which the server stays, named after its process id."""
-    return directory / "ranks"
-
-
+SOCKET = "socket"
+"""Where the server listens, in its directory."""
+LOCK = "lock"
+"""The file that the server keeps locked while it lives, and that has its process id."""
+UNFIT = "unfit"
+"""The file that exists if there can be no server, since a fork would not be as good as a new process."""
+RANKS = "ranks"
+"""The directory with a file for each rank for which the server stays, named after its process id."""
 AT_START = ("sitecustomize", "usercustomize")
 """Modules that an interpreter imports when it starts, if they exist; a fork cannot."""
 _started_with: dict[str, str] | None = None

@@ -108,7 +108,7 @@ def _import(order: dict[str, Any], path: Sequence[str]) -> forked.Traces:
 def _retry_with_less(order: dict[str, Any], why: str) -> NoReturn:
     basic = [name for name in order["modules"] if name.partition(".")[0] in BASIC]
     if basic == order["modules"]:
-        places.unfit_mark_of(Path(order["directory"])).touch()
+        Path(order["directory"], places.UNFIT).touch()
         _end(f"cannot be forked: {why}")
     say(f"cannot be forked: {why}; imports only {', '.join(BASIC)}")
     _restart(order | {"modules": basic})
@@ -140,7 +140,7 @@ class Server:
         self._assumed = bool(order.get("assumed"))
         self._installed = _stamps()
         self._directory = Path(order["directory"])
-        self._socket = places.socket_of(self._directory)
+        self._socket = self._directory / places.SOCKET
         self._lock: int = order["lock"]
         self._raylet: int = order["raylet"]
         self._looks_alone = 0
@@ -169,7 +169,7 @@ class Server:
         listener.settimeout(LOOK_SECONDS)
         for other in self._directory.parent.iterdir():
             if other != self._directory:
-                places.socket_of(other).unlink(missing_ok=True)
+                (other / places.SOCKET).unlink(missing_ok=True)
         return listener
 
     def _look(self) -> None:
@@ -185,7 +185,7 @@ class Server:
             self._leave("there is too little memory")
 
     def _has_ranks(self) -> bool:
-        files = list(places.ranks_of(self._directory).iterdir())
+        files = list((self._directory / places.RANKS).iterdir())
         for gone in (file for file in files if not runs(file.name)):
             gone.unlink(missing_ok=True)
         return any(runs(file.name) for file in files)

@@ -58,7 +58,7 @@ def main() -> None:
     command = starting.announcing(command, announcement)
     if directory is not None:
         os.environ[Variable.WARM.value] = str(directory)
-        if client.forked_instead(places.socket_of(directory), os.environ, command, announcement):
+        if client.forked_instead(directory / places.SOCKET, os.environ, command, announcement):
             return
     os.execv(sys.executable, command)
 

@@ -77,22 +77,15 @@ def make_nd_compute_dataproto_dispatch_fn(mesh_name: str) -> DispatchFns:
     return {"dispatch_fn": partial(_dispatch_chunks, plan), "collect_fn": partial(_collect_joined, plan)}
 
 
-def fns_of_3d_proto() -> DispatchFns:
-    """Return the functions of 3D_PROTO."""
-    plan = partial(_plan_of_3d, "3D_PROTO", MeshPlan.of_3d_proto)
-    return {"dispatch_fn": partial(_dispatch_chunks, plan), "collect_fn": partial(_collect_joined, plan)}
-
-
-def fns_of_3d_all_micro_dp() -> DispatchFns:
-    """Return the functions of 3D_ALL_MICRO_DP."""
-    plan = partial(_plan_of_3d, "3D_ALL_MICRO_DP", MeshPlan.of_3d_all_micro_dp)
-    return {"dispatch_fn": partial(_dispatch_chunks, plan), "collect_fn": partial(_collect_joined, plan)}
-
-
-def fns_of_3d_pp_only() -> DispatchFns:
-    """Return the functions of 3D_PP_ONLY."""
-    plan = partial(_plan_of_3d, "3D_PP_ONLY", MeshPlan.of_3d_pp_only)
-    return {"dispatch_fn": partial(_dispatch_same, plan), "collect_fn": partial(_collect_list, plan)}
+def fns_of_3d() -> dict[str, DispatchFns]:
+    """Return the functions of verl's modes for Megatron's ranks, by name."""
+    chunked = {"3D_PROTO": MeshPlan.of_3d_proto, "3D_ALL_MICRO_DP": MeshPlan.of_3d_all_micro_dp}
+    plans = {name: partial(_plan_of_3d, name, of_places) for name, of_places in chunked.items()}
+    same = partial(_plan_of_3d, "3D_PP_ONLY", MeshPlan.of_3d_pp_only)
+    return {
+        name: DispatchFns(dispatch_fn=partial(_dispatch_chunks, plan), collect_fn=partial(_collect_joined, plan))
+        for name, plan in plans.items()
+    } | {"3D_PP_ONLY": {"dispatch_fn": partial(_dispatch_same, same), "collect_fn": partial(_collect_list, same)}}
 
 
 PlanOf = Callable[[WorkerGroup], MeshPlan]

@@ -17,37 +17,24 @@ from .dispatch import (
     dispatch_dp_compute_data_proto_with_func,
     dispatch_one_to_all,
 )
-from .mesh_dispatch import fns_of_3d_all_micro_dp, fns_of_3d_pp_only, fns_of_3d_proto
+from .mesh_dispatch import fns_of_3d
 from .modes import Dispatch
 
-_REGISTRY: dict[Dispatch, DispatchFns] = {
-    Dispatch.ONE_TO_ALL: {"dispatch_fn": dispatch_one_to_all, "collect_fn": collect_all_to_all},
-    Dispatch.ALL_TO_ALL: {"dispatch_fn": dispatch_all_to_all, "collect_fn": collect_all_to_all},
-    Dispatch.DP_COMPUTE: {"dispatch_fn": dispatch_dp_compute, "collect_fn": collect_all_to_all},
-    Dispatch.DP_COMPUTE_PROTO: {
-        "dispatch_fn": dispatch_dp_compute_data_proto,
-        "collect_fn": collect_dp_compute_data_proto,
-    },
-    Dispatch.DP_COMPUTE_PROTO_WITH_FUNC: {
-        "dispatch_fn": dispatch_dp_compute_data_proto_with_func,
-        "collect_fn": collect_dp_compute_data_proto,
-    },
-    Dispatch.DP_COMPUTE_METRIC: {
-        "dispatch_fn": dispatch_dp_compute_data_proto,
-        "collect_fn": collect_all_to_all,
-    },
-    Dispatch.DP_PROTO: {
-        "dispatch_fn": dispatch_dp_compute_data_proto,
-        "collect_fn": collect_dp_compute_data_proto,
-    },
-    Dispatch["3D_PROTO"]: fns_of_3d_proto(),
-    Dispatch["3D_ALL_MICRO_DP"]: fns_of_3d_all_micro_dp(),
-    Dispatch["3D_PP_ONLY"]: fns_of_3d_pp_only(),
-    Dispatch.DIRECT_ROLLOUT_METHOD: {
-        "dispatch_fn": dispatch_direct_rollout,
-        "collect_fn": collect_all_to_all,
-    },
+_JOINED = dispatch_dp_compute_data_proto, collect_dp_compute_data_proto
+_FUNCTIONS: dict[Dispatch, tuple[DispatchFn, CollectFn]] = {
+    Dispatch.ONE_TO_ALL: (dispatch_one_to_all, collect_all_to_all),
+    Dispatch.ALL_TO_ALL: (dispatch_all_to_all, collect_all_to_all),
+    Dispatch.DP_COMPUTE: (dispatch_dp_compute, collect_all_to_all),
+    Dispatch.DP_COMPUTE_PROTO: _JOINED,
+    Dispatch.DP_COMPUTE_PROTO_WITH_FUNC: (dispatch_dp_compute_data_proto_with_func, collect_dp_compute_data_proto),
+    Dispatch.DP_COMPUTE_METRIC: (dispatch_dp_compute_data_proto, collect_all_to_all),
+    Dispatch.DP_PROTO: _JOINED,
+    Dispatch.DIRECT_ROLLOUT_METHOD: (dispatch_direct_rollout, collect_all_to_all),
 }
+_REGISTRY: dict[Dispatch, DispatchFns] = {
+    mode: DispatchFns(dispatch_fn=dispatch_fn, collect_fn=collect_fn)
+    for mode, (dispatch_fn, collect_fn) in _FUNCTIONS.items()
+} | {Dispatch[name]: fns for name, fns in fns_of_3d().items()}
 
 
 def get_predefined_dispatch_fn(dispatch_mode: Dispatch) -> DispatchFns:
