@@ -6,8 +6,6 @@ import string
 from collections.abc import Iterator
 from typing import Any
 
-# The API server rejects JSON that is nested more deeply.
-MAX_DEPTH = 10_000
 # etcd's limit for a request, less what the API server adds.
 MAX_BYTES = 1_400_000
 

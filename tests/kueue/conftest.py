@@ -1,15 +1,11 @@
 """An API server with the real Kueue and the real KubeRay; queues of each test's own."""
 
-import itertools
-
 import pytest
 
-from tests.api.conftest import pytest_pyfunc_call, runner, scene  # noqa: F401 (fixtures, and the hook for coroutines)
+from tests.api.conftest import namespace_labels, pytest_pyfunc_call, runner, scene  # noqa: F401 (fixtures, and a hook)
 from tests.kueue.kueue import kueue
 from tests.kueue.queues import Queues
 from tests.simulation.control_plane import control_plane
-
-_NUMBERS = itertools.count(1)
 
 
 @pytest.fixture(scope="session")
@@ -17,11 +13,6 @@ def access(tmp_path_factory):
     """The API server, with Kubernetes' controllers, KubeRay and Kueue."""
     with control_plane() as running, kueue(running, tmp_path_factory.mktemp("kueue")):
         yield running
-
-
-@pytest.fixture
-def namespace_labels():
-    return {}
 
 
 @pytest.fixture

@@ -34,6 +34,12 @@ def local_ray(ray_environment, rays):
 
 
 @pytest.fixture(scope="module")
+def pool(local_ray):
+    with RayResourcePool([2], use_gpu=False, max_colocate_count=4) as pool:
+        yield pool
+
+
+@pytest.fixture(scope="module")
 def trainer_pool(local_ray):
     with RayResourcePool([2], use_gpu=False, max_colocate_count=8) as pool:
         yield pool

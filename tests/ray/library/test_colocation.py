@@ -11,7 +11,6 @@ from workergroups import (
     Dispatch,
     GroupClosedError,
     RayClassWithInitArgs,
-    RayResourcePool,
     RayWorkerGroup,
     Worker,
     create_colocated_worker_cls,
@@ -61,12 +60,6 @@ class ActorRollout(Worker):
 
 def roles():
     return {"actor": RayClassWithInitArgs(Actor), "critic": RayClassWithInitArgs(Critic, val=10)}
-
-
-@pytest.fixture(scope="module")
-def pool(local_ray):
-    with RayResourcePool([2], use_gpu=False, max_colocate_count=4) as pool:
-        yield pool
 
 
 def test_each_role_is_a_group_of_its_own_in_the_same_processes(pool):

@@ -15,7 +15,6 @@ from workergroups import (
     RankDiedError,
     RankRaisedError,
     RayClassWithInitArgs,
-    RayResourcePool,
     RayWorkerGroup,
     register,
 )
@@ -51,12 +50,6 @@ class Raising:
         if os.environ["RANK"] == "1":
             raise make(kind)
         return kind
-
-
-@pytest.fixture(scope="module")
-def pool(local_ray):
-    with RayResourcePool([2], use_gpu=False, max_colocate_count=4) as pool:
-        yield pool
 
 
 @pytest.fixture(scope="module")

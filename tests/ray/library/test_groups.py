@@ -16,7 +16,6 @@ from workergroups import (
     GroupClosedError,
     RankDiedError,
     RayClassWithInitArgs,
-    RayResourcePool,
     RayWorkerGroup,
     Worker,
     register,
@@ -65,12 +64,6 @@ class Asynchronous(Worker):
     @register(Dispatch.ONE_TO_ALL)
     async def rank_plus(self, x):
         return self.rank + x
-
-
-@pytest.fixture(scope="module")
-def pool(local_ray):
-    with RayResourcePool([2], use_gpu=False, max_colocate_count=4) as pool:
-        yield pool
 
 
 @pytest.fixture(scope="module")

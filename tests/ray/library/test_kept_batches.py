@@ -85,12 +85,6 @@ def keeps_nothing(*groups, within=2.0):
 
 
 @pytest.fixture(scope="module")
-def pool(local_ray):
-    with RayResourcePool([2], use_gpu=False, max_colocate_count=4) as pool:
-        yield pool
-
-
-@pytest.fixture(scope="module")
 def actor(pool):
     with RayWorkerGroup(pool, RayClassWithInitArgs(Model), name_prefix="actor") as group:
         yield group

@@ -16,7 +16,6 @@ from torch import nn
 from workergroups import (
     Dispatch,
     RayClassWithInitArgs,
-    RayResourcePool,
     RayWorkerGroup,
     Weights,
     WeightsError,
@@ -112,12 +111,6 @@ class SeveralModels(Worker):
     @register(Dispatch.ONE_TO_ALL)
     def publish(self, value):
         return [each.publish({"w": torch.full((2**20,), value + at)}) for at, each in enumerate(self.weights)]
-
-
-@pytest.fixture(scope="module")
-def pool(local_ray):
-    with RayResourcePool([2], use_gpu=False, max_colocate_count=4) as pool:
-        yield pool
 
 
 @pytest.fixture(scope="module")

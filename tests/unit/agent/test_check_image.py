@@ -6,13 +6,11 @@ import socket
 import subprocess
 import sys
 import threading
-from pathlib import Path
 
 import pytest
 
 from workergroups_agent import check_image
 
-PACKAGES = Path(__file__).parents[3] / "worker_image"
 GOOD = {"ray": "2.52.0", "pydantic": "2.5.3"}
 
 

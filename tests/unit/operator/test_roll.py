@@ -228,13 +228,8 @@ OTHER_RAY = (marked("b", None, ready=False, **CRASHES), marked("c", None), ONE_N
         (ONE_NEW, joined("a", "b", "c"), (), 1),
         ((*ONE_NEW[:2], marked("d", "r1", ready=False)), ALL, (), 1),
         # Old nodes that cannot join the new head, since it has another Ray, are no reason to wait.
-        (
-            (marked("b", None, ready=False, **CRASHES), marked("c", None), ONE_NEW[2]),
-            joined("d", reserved=0),
-            ("b",),
-            1,
-        ),
-        ((marked("b", None, ready=False, **CRASHES), marked("c", None), ONE_NEW[2]), joined(reserved=0), (), 1),
+        (OTHER_RAY, joined("d", reserved=0), ("b",), 1),
+        (OTHER_RAY, joined(reserved=0), (), 1),
         # Pods without a Kubernetes node hold no devices, and so go at once.
         ((*OLD[:2], marked("c", None, node_name=None, ready=False)), joined(), ("c",), 0),
         # What stopped an earlier restart goes first.
