@@ -21,7 +21,7 @@ from tests.truth.judge import TRUE
 from tests.truth.watch import GROUPS, POOLS, Seen, Watch
 from tools.console import REPOSITORY, ToolError, run, say
 from tools.demo.kubectl import Kubectl
-from workergroups_api.names import CLUSTER_LABEL, COMPONENT_LABEL
+from workergroups_api.names import CLUSTER_LABEL, COMPONENT_LABEL, agent_name
 from workergroups_api.vocabulary import Component, Container
 
 from .judge import Held
@@ -151,7 +151,15 @@ class Scene:
         return {plural: each.life for plural, each in seen.items() if each.status == TRUE}
 
     def wait_until_ready(self) -> None:
-        """Wait until pool and group are ready."""
+        """Wait until pool and group are ready, also by the word of an agent that was replaced.
+
+        Until that one has started, the statuses stay True for some seconds, and may be Unknown afterwards.
+        """
+        self._wait_until_said()
+        self.kubectl("rollout", "status", f"deployment/{agent_name(NAME)}", f"--timeout={READY_SECONDS}s")
+        self._wait_until_said()
+
+    def _wait_until_said(self) -> None:
         if not self.watch.wait(lambda: len(self.ready_lives()) == 2, READY_SECONDS):
             raise ToolError(f"not ready within {READY_SECONDS} s: {self._reasons()}")
 
