@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from datetime import datetime
 from typing import Annotated
 
@@ -10,7 +11,7 @@ import typer
 from workergroups.debugger import prompt
 from workergroups_client import Cluster
 from workergroups_client.api_server.tunnel import LOOPBACK
-from workergroups_client.errors import ClientError, NotFoundError, UnreachableError
+from workergroups_client.errors import ClientError, DeadlineError, NotFoundError, NotRunningError, UnreachableError
 from workergroups_client.objects.names import GROUP, find
 from workergroups_client.pods.pauses import PausedProcess, Pauses
 from workergroups_client.pods.processes import pool_of
@@ -25,6 +26,7 @@ from .options import AllProcesses, Context, Format, GroupOrProcesses, Namespace,
 from .output import Output, Teller, note, print_text, table
 
 _DEBUGPY_SECONDS = 15
+_AGAIN_SECONDS = 1.0
 
 
 def debug(
@@ -162,7 +164,8 @@ class Session:
     def _is_there(self, pause: PausedProcess) -> bool:
         try:
             return any(_key(each) == _key(pause) for each in self._found.changed())
-        except UnreachableError:
+        except (UnreachableError, NotRunningError, DeadlineError):
+            time.sleep(_AGAIN_SECONDS)
             return True  # the tunnel may still work
 
 

@@ -16,6 +16,7 @@ import typer
 from workergroups.processes.listing import is_target
 from workergroups_client import Cluster, RayConnection
 from workergroups_client.api_server.execution import execute
+from workergroups_client.errors import NotRunningError
 from workergroups_client.handles.group import Group
 from workergroups_client.objects.names import GROUP, POOL, find, ray_cluster
 from workergroups_client.pods.logs import LogFile, LogPart, names_on_node, read
@@ -97,7 +98,10 @@ def _containers(
             raise typer.BadParameter(f"{name} says where: leave out --ranks and --every-node")
         on = pool_of(cluster, name, pool)
         pods = Processes.of(cluster, on).pods(name)
-        return [each for each in ray_pods(cluster, on) if each.pod in pods]
+        found = [each for each in ray_pods(cluster, on) if each.pod in pods]
+        if not found:
+            raise NotRunningError(f"{name} has ended, or its pod has, while it was looked for")
+        return found
     if ranks is not None:
         return nodes_of_ranks(cluster, find(cluster, name, GROUP), ranks, tell)
     target = find(cluster, name)

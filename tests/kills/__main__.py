@@ -27,6 +27,8 @@ HASTE, HASTE_SECONDS = 0.25, 5.0
 PATIENCE_SECONDS = 20.0
 # For how long to watch what must stay Ready.
 CALM_SECONDS = 6.0
+# Of so many kills, some are of each kind.
+ENOUGH = 100
 # If nothing could be killed for so long, something is wrong.
 IDLE_SECONDS = 300.0
 
@@ -65,7 +67,7 @@ def _suffer(scene: Scene, choice: random.Random, number: int, steps: int) -> lis
     undisturbed = scene.train("undisturbed", steps).result()
     scene.wait_until_ready()
     wrong: list[str] = []
-    killed, rounds = 0, 0
+    killed, rounds, by_kind = 0, 0, dict.fromkeys(KINDS, 0)
     while killed < number:
         rounds += 1
         job = scene.train(f"round{rounds}", steps)
@@ -74,12 +76,16 @@ def _suffer(scene: Scene, choice: random.Random, number: int, steps: int) -> lis
             printed = len(job.output())
             kills = _episode(scene, job, choice, number - killed)
             killed += len(kills)
+            for each in kills:
+                by_kind[each.kind] += 1
             wrong += _judged(scene, kills) + _lost(job, kills, printed)
         if job.result() != undisturbed:
             wrong.append(f"{job.name} has another result than the undisturbed training")
             say(f"  {wrong[-1]}")
         say(f"{job.name}: {killed - before} kills, {job.attempts()} attempts")
-    return wrong
+    say(", ".join(f"{count} of {kind.name}" for kind, count in by_kind.items()))
+    never = [kind.name for kind, count in by_kind.items() if not count and number >= ENOUGH]
+    return [*wrong, *(f"nothing was killed of the kind {name}" for name in never)]
 
 
 def _episode(scene: Scene, job: Job, choice: random.Random, at_most: int) -> list[Kill]:

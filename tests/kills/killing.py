@@ -21,7 +21,7 @@ _PROCESSES = (
     'case "$(tr "\\0" " " < $p/cmdline 2>/dev/null)" in {}) echo ${{p#/proc/}};; esac; done; true'
 )
 _RANKS, _DRIVERS = _PROCESSES.format("ray::Trainer*"), _PROCESSES.format("python*driver.py*")
-_GCS = _PROCESSES.format("*/gcs_server *")
+_GCS = _PROCESSES.format("*/gcs_server\\ *")
 _NOW = ("--grace-period=0", "--force")
 
 Act = Callable[[Scene, random.Random], str | None]

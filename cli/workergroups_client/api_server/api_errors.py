@@ -85,7 +85,8 @@ def refusal(
     if location:
         return no_api_server(place, f"it redirects to {location}".encode())
     if status >= 500:
-        return ClientError(f"{place} failed (status {status}, {method} {path}): {said}. Try again; its log says more")
+        failed = f"{place} failed (status {status}, {method} {path})"
+        return UnreachableError(f"{failed}: {said}. Try again; its log says more")
     return ClientError(said if answer else f"{place} answered {status} to {method} {path}: {said}. {_CHECK_SERVER}")
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import suppress
 from datetime import datetime, timezone
 from typing import Any
 
@@ -12,7 +13,7 @@ from workergroups_api.vocabulary import SUSPENDED, ConditionType
 
 from ..api_server.cluster import Cluster
 from ..api_server.tunnel import Tunnel
-from ..errors import ClientError, DeadlineError, NotFoundError
+from ..errors import ClientError, DeadlineError, NotFoundError, UnreachableError
 from ..objects import names
 from ..pods import logs
 from ..pods.head_programs import ask_library
@@ -128,9 +129,9 @@ class Group(Handle):
         now = datetime.now(timezone.utc).isoformat()
         self.cluster.annotate(WORKER_GROUP, self.name, RESTARTED_AT_ANNOTATION, now)
         for _ in look_again(_TAKEN_UP_SECONDS):
-            incarnation = self.status.incarnation or 0
-            if incarnation > before:
-                return incarnation
+            with suppress(UnreachableError):
+                if (incarnation := self.status.incarnation or 0) > before:
+                    return incarnation
         raise DeadlineError(
             f"the operator has not begun a new incarnation of group {self.name} within {_TAKEN_UP_SECONDS} s: check "
             f"that it runs: kubectl get pods -n workergroups-system"

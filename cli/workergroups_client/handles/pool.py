@@ -14,7 +14,7 @@ from workergroups_api.names import RESTARTED_AT_ANNOTATION
 from workergroups_api.vocabulary import ConditionType, Reason
 
 from ..api_server.cluster import Cluster
-from ..errors import ClientError, DeadlineError
+from ..errors import ClientError, DeadlineError, UnreachableError
 from ..jobs import jobs
 from ..jobs.attempts import Attempts
 from ..jobs.jobs import Job
@@ -139,7 +139,12 @@ class Pool(Handle):
         self.cluster.annotate(RESOURCE_POOL, self.name, RESTARTED_AT_ANNOTATION, now)
         since, why = time.monotonic(), None
         for _ in look_again(_IMAGE_SECONDS):
-            status = self._present_status()
+            try:
+                status = self._present_status()
+            except UnreachableError:
+                if time.monotonic() - since > _TAKEN_UP_SECONDS:
+                    raise
+                continue
             if (status.roll or "").startswith(digest(now)):
                 return
             why = find(status.conditions, ConditionType.UP_TO_DATE)

@@ -12,13 +12,14 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime, timezone
 from typing import TYPE_CHECKING
 
 from workergroups_common.backoff import Backoff
 
-from ..errors import ClientError, DeadlineError, NotRunningError, UnreachableError
+from ..errors import ClientError, DeadlineError, NotFoundError, NotRunningError, UnreachableError
 from ..objects.deletion import groups_on
 from ..objects.names import Target
 from ..objects.readiness import wait_until_ready, why_and_until
@@ -72,6 +73,8 @@ class Attempts:
         self._retries, self._on_retry = retries, on_retry
         self._number = 0
         self._has_tried = False
+        # The heads' containers on which the attempt that is due may have been submitted.
+        self._tried_on: set[str] = set()
         self._latest: Attempt | None = None
 
     def job(self, tell: Tell) -> Job:
@@ -86,6 +89,8 @@ class Attempts:
             except (UnreachableError, NotRunningError) as error:
                 last = error
                 tell(f"trying again for {duration(left)}: {error}")
+                with suppress(UnreachableError):
+                    self._pool.renew()
         raise DeadlineError(f"it could not be submitted within {duration(RECONNECT_SECONDS)}: {last}")
 
     def _next(self, record: JobRecord, tell: Tell) -> Job | None:
@@ -116,7 +121,8 @@ class Attempts:
         last: object = "it was not tried"
         for left in look_again(WAIT_SECONDS, pause=1):
             try:
-                self._wait_until_ready(before, left, tell)
+                with suppress(NotFoundError):  # a group was deleted; without the pool, renew() raises
+                    self._wait_until_ready(before, left, tell)
                 self._pool.renew()
                 if (last := still_running(record, before, self._pool)) is not None:
                     tell(f"{last} ({duration(left)} left)")
@@ -142,7 +148,7 @@ class Attempts:
         """Submit the attempt that is due. If that fails, it remains due."""
         pool, number = self._pool, self._number + 1
         job_id = f"{self._submission.job}-{number}" if self._retries else self._submission.job
-        before = _heads(self._kept)
+        self._tried_on |= (before := _heads(self._kept)) or set()
         patience = WAIT_SECONDS if self._retries else RECONNECT_SECONDS
         again, self._has_tried = self._has_tried, True
         job = self._submission.start(pool, self._kept, job_id, number, patience, again=again)
@@ -150,7 +156,8 @@ class Attempts:
         try:
             # If the head was replaced meanwhile, the attempt is in one of both, or went with one in between.
             after = _heads(self._kept)
-            heads = None if before is None or after is None else tuple(sorted(before | after))
+            heads = None if before is None or after is None else tuple(sorted(self._tried_on | after))
+            self._tried_on = set()
             self._latest = _attempt(pool, job_id, heads)
             self._kept.put(_record(self._latest, self._submission, number, self._retries, pool.name))
         except ClientError as error:
@@ -209,8 +216,9 @@ def summary(record: JobRecord) -> str:
 
 
 def _heads(kept: KeptRecords) -> set[str] | None:
+    """Return the containers of heads; ``None`` if they are not known, as before their status says that they run."""
     try:
-        return kept.heads()
+        return kept.heads() or None
     except ClientError:
         return None
 

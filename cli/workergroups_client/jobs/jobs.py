@@ -7,23 +7,27 @@ import shlex
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from typing import Any
 
 from workergroups_api.names import GROUP
 
 from ..errors import ClientError, ConflictError, DeadlineError, NotFoundError, NotRunningError, UnreachableError
+from ..ray_cluster.ranks import node_addresses
 from ..ray_cluster.ray_api import RayApi
 from ..times import duration
 from ..waiting import Tell, look_again, silently
 from .kept_records import KeptRecords
 from .left_calls import LeftCall, left_calls
-from .records import LOST, UNKNOWN, JobRecord
+from .records import LOST, RUNNING, UNKNOWN, JobRecord
 from .secret_env import as_typed
 
 RECONNECT_SECONDS = 120
 """How long to look for a job whose connection was lost."""
 # How long a job prints nothing before its record is looked at, and for how long Ray may read a file.
 _LOOK_SECONDS, _READ_SECONDS = 1.0, 24 * 3600
+# How long to try to read the end of the output, and how often to look whether the driver's node is still there.
+_REST_SECONDS, _NODE_SECONDS = 20, 10.0
 # Keys in the metadata of Ray's record, and how long a number there may be.
 _JOB, _ATTEMPT, _SUBMISSION = (f"{GROUP}/{key}" for key in ("job", "attempt", "submission"))
 _MOST_DIGITS = 9
@@ -51,6 +55,7 @@ class Job:
         self.id, self.pool = job_id, pool
         self._ray, self._kept, self._patience = ray, kept, patience
         self._end: JobRecord | None = None
+        self._look_at_node = 0.0
 
     def record(self) -> JobRecord:
         """Return Ray's present record of the job, or the kept one if Ray has forgotten the job.
@@ -85,10 +90,22 @@ class Job:
                     seen += len(piece)
                     yield piece
                 if (record := self.record()).has_ended:
-                    yield from _from(seen, self._written()) if record.state != LOST else ()
+                    yield from self._rest(seen, tell) if record.state != LOST else ()
                     return
             except (UnreachableError, NotRunningError) as error:
-                self._wait_for_connection(error, tell)
+                self._wait_for_connection(error, tell, self._patience)
+                time.sleep(_LOOK_SECONDS)  # Ray may answer, but not for the output
+
+    def _rest(self, seen: int, tell: Tell) -> Iterator[bytes]:
+        """Yield what follows the first ``seen`` bytes, unless it was on a node that is gone."""
+        for _ in look_again(_REST_SECONDS, pause=_LOOK_SECONDS):
+            try:
+                for piece in _from(seen, self._written()):
+                    seen += len(piece)
+                    yield piece
+                return
+            except (UnreachableError, NotRunningError) as error:
+                tell(f"the rest of the output of job {self.id} cannot be read: {error}")
 
     def _while_it_runs(self) -> Iterator[bytes]:
         """Yield what has been written, and what is being written until the job is known to have ended."""
@@ -122,11 +139,11 @@ class Job:
             DeadlineError: The job has not ended after ``seconds``.
         """
         limit = float("inf") if seconds is None else seconds
-        for _ in look_again(limit):
+        for left in look_again(limit):
             try:
                 record = self._present_record()
             except (UnreachableError, NotRunningError) as error:
-                self._wait_for_connection(error, silently)
+                self._wait_for_connection(error, silently, min(self._patience, left))
                 continue
             if record.has_ended:
                 return record
@@ -149,7 +166,7 @@ class Job:
 
     def _look(self) -> JobRecord:
         try:
-            return as_record(self._ray.get(f"/api/jobs/{self.id}"))
+            return self._unless_lost(self._ray.get(f"/api/jobs/{self.id}"))
         except ClientError as error:
             is_unknown = isinstance(error, NotFoundError)
             kept = self._kept_record(has_answered=is_unknown and not isinstance(error, NotRunningError))
@@ -157,6 +174,15 @@ class Job:
             if kept is None or (kept.state == UNKNOWN and not is_unknown):
                 raise
             return kept
+
+    def _unless_lost(self, said: Mapping[str, Any]) -> JobRecord:
+        """Return Ray's record; LOST instead of RUNNING if the driver's node is gone, which Ray looks at later."""
+        record = as_record(said)
+        if record.state != RUNNING or time.monotonic() < self._look_at_node:
+            return record
+        self._look_at_node = time.monotonic() + _NODE_SECONDS
+        (seen,) = _unless_nodes_are_gone(self._ray, [said])
+        return seen
 
     def _kept_record(self, *, has_answered: bool) -> JobRecord | None:
         try:
@@ -177,8 +203,8 @@ class Job:
             raise UnreachableError(record.message)
         return record
 
-    def _wait_for_connection(self, error: ClientError, tell: Tell) -> None:
-        for left in look_again(self._patience, pause=1):
+    def _wait_for_connection(self, error: ClientError, tell: Tell, seconds: float) -> None:
+        for left in look_again(seconds, pause=1):
             tell(f"the connection to job {self.id} is lost, trying again for {duration(left)}: {error}")
             try:
                 self._present_record()
@@ -284,7 +310,25 @@ def submit(
 def list_records(ray: RayApi) -> list[JobRecord]:
     """Return the submitted jobs that the Ray cluster still knows, the latest first."""
     submitted = [job for job in ray.get("/api/jobs/") if job["type"] == "SUBMISSION"]
-    return sorted(map(as_record, submitted), key=lambda record: -(record.started or 0))
+    return sorted(_unless_nodes_are_gone(ray, submitted), key=lambda record: -(record.started or 0))
+
+
+def _unless_nodes_are_gone(ray: RayApi, said: Sequence[Mapping[str, Any]]) -> list[JobRecord]:
+    """Return the records of jobs. A job is LOST that Ray calls RUNNING, but whose driver's node is gone.
+
+    The GCS's state outlives a head, and Ray looks for the drivers of its jobs only when the next job is submitted.
+    """
+    records = list(map(as_record, said))
+    nodes = [job.get("driver_node_id") if job["status"] == RUNNING else None for job in said]
+    try:
+        live = {None, *node_addresses(ray)} if any(nodes) else {None}
+    except ClientError:
+        return records
+    gone = "the node of its driver is gone, and with it the driver and its output"
+    return [
+        record if node in live else replace(record, state=LOST, message=gone)
+        for record, node in zip(records, nodes, strict=True)
+    ]
 
 
 def attempt_metadata(job: str, attempt: int, submission: str) -> dict[str, str]:

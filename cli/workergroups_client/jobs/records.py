@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-FAILED, STOPPED = "FAILED", "STOPPED"
+RUNNING, FAILED, STOPPED = "RUNNING", "FAILED", "STOPPED"
 LOST, UNKNOWN = "LOST", "UNKNOWN"
-"""States that Ray does not have: the job ended with the head, or is unknown."""
+"""States that Ray does not have: the job ended with the node of its driver, or is unknown."""
 _ENDED = {"SUCCEEDED", FAILED, STOPPED, LOST}
 # The exit code of a shell for a program that SIGTERM ended, which is how Ray stops a job.
 STOPPED_EXIT_CODE = 143
@@ -20,7 +20,7 @@ class JobRecord:
     state: str
     """PENDING, RUNNING, SUCCEEDED, FAILED or STOPPED, as Ray has them.
 
-    It is LOST if the job ended with Ray's head, and UNKNOWN if it is unknown whether it runs.
+    It is LOST if the job ended with the node of its driver, such as the head, and UNKNOWN if it is unknown whether it runs.
     """
     entrypoint: str
     """The command as it was submitted."""

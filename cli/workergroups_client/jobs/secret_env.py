@@ -18,7 +18,7 @@ from workergroups_api.manifest import SECRET
 
 from ..api_server.cluster import Cluster
 from ..api_server.execution import execute
-from ..errors import ClientError, NotFoundError
+from ..errors import ClientError, NotFoundError, NotRunningError, UnreachableError
 from ..pods.pods import PodContainer
 from ..suggestions import did_you_mean
 
@@ -54,8 +54,8 @@ def handed_over(
 ) -> Iterator[str]:
     """Yield shell code for the beginning of the job's command that sets the variables; empty without variables.
 
-    `container` finds where the driver will run. If the block fails, the job was not submitted, and the file with the
-    variables is removed.
+    `container` finds where the driver will run. If Ray refuses the job in the block, the file with the variables is
+    removed. Otherwise the job removes it when it starts, and the file itself after an hour.
     """
     if not variables:
         yield ""
@@ -77,9 +77,12 @@ def handed_over(
         raise ClientError(f"the variables could not be written to the memory of pod {where.pod}: {why}")
     try:
         yield f". {path}{_THEN}"
-    except BaseException:
+    except (UnreachableError, NotRunningError):
+        raise  # the job may have been submitted
+    except ClientError:
         with contextlib.suppress(ClientError):
-            execute(cluster, *where, ["rm", "-f", path], stdout=bytearray().extend, stderr=bytearray().extend)
+            ignore = bytearray().extend
+            execute(cluster, *where, ["rm", "-f", path], stdout=ignore, stderr=ignore, seconds=_SECONDS)
         raise
 
 

@@ -12,7 +12,7 @@ from typing import Any
 from workergroups_api.vocabulary import JobVariable
 from workergroups_common.text import plain
 
-from ..errors import ClientError, NotFoundError, NotRunningError
+from ..errors import ClientError, ConflictError, NotFoundError, NotRunningError
 from ..objects.names import Target
 from ..objects.reading import pool_spec
 from ..ray_cluster.handle import Handle
@@ -83,13 +83,18 @@ class Submission:
         hidden = {name: value for name, value in hidden.items() if name not in wanted["env_vars"]}
         metadata = jobs.attempt_metadata(self.job, attempt, self.key)
         place = DriverPlace.of(pool.cluster, pool.ray.api, pool.target, self.node)
-        with secret_env.handed_over(pool.cluster, place.container, hidden) as before:
-            jobs.submit(
-                *(pool.ray.api, pool.name, self.command, wanted, job_id),
-                before=before,
-                metadata=metadata,
-                resources=place.resources,
-            )
+        try:
+            with secret_env.handed_over(pool.cluster, place.container, hidden) as before:
+                jobs.submit(
+                    *(pool.ray.api, pool.name, self.command, wanted, job_id),
+                    before=before,
+                    metadata=metadata,
+                    resources=place.resources,
+                )
+        except ConflictError:
+            # The one of a request before, of which no answer came, may have arrived meanwhile.
+            if not (again and self._has_submitted(job_id, pool)):
+                raise
         return job
 
     def _has_submitted(self, job_id: str, pool: Handle) -> bool:

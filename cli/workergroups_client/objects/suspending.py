@@ -5,7 +5,7 @@ from __future__ import annotations
 from workergroups_api.vocabulary import ConditionType
 
 from ..api_server.cluster import Cluster
-from ..errors import ClientError, DeadlineError
+from ..errors import ClientError, DeadlineError, UnreachableError
 from ..times import duration
 from ..waiting import Tell, look_again
 from .names import Target, find
@@ -21,7 +21,11 @@ def wait_until_suspended(cluster: Cluster, target: Target, tell: Tell, seconds: 
     """
     left = "the operator has not seen it yet: check that it runs: kubectl get pods -n workergroups-system"
     for _ in look_again(seconds, pause=1):
-        found = find(cluster, f"{target.what}/{target.name}")
+        try:
+            found = find(cluster, f"{target.what}/{target.name}")
+        except UnreachableError as error:
+            tell(f"{target}: {error}")
+            continue
         if not found.manifest["spec"].get("suspend"):
             raise ClientError(f"{target} is not suspended: it was resumed")
         status = status_of(found)

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 from datetime import datetime, timezone
 
 from workergroups_api.names import WAKE_AT_ANNOTATION
 
 from ..api_server.cluster import Cluster
-from ..errors import DeadlineError
+from ..errors import DeadlineError, UnreachableError
 from ..waiting import Tell, look_again
 from .names import Target, find
 from .readiness import wait_until_ready, why
@@ -29,9 +30,10 @@ def wake(cluster: Cluster, pool: Target, tell: Tell) -> None:
     tell(f"waking pool {pool.name}")
     # The operator may be about to suspend it: what it says counts only after it has seen the annotation.
     for _ in look_again(_SEEN_SECONDS):
-        idle = pool_status(find(cluster, f"{pool.what}/{pool.name}")).idle
-        if idle is not None and idle.wake_at == now:
-            break
+        with suppress(UnreachableError):
+            idle = pool_status(find(cluster, f"{pool.what}/{pool.name}")).idle
+            if idle is not None and idle.wake_at == now:
+                break
     else:
         raise DeadlineError(
             f"the operator has not seen within {_SEEN_SECONDS:.0f} s that pool {pool.name} is wanted: check that it "

@@ -6,8 +6,9 @@ from workergroups.naming import PlacementName
 from workergroups_api.manifest import POD
 
 from ..api_server.cluster import Cluster
-from ..errors import ClientError, NotFoundError
+from ..errors import ClientError, NotFoundError, NotRunningError
 from ..objects.names import Target
+from ..objects.reading import pool_spec
 from ..ray_cluster.ranks import node_addresses, rows
 from ..ray_cluster.ray_api import RayApi
 from .pods import nodes
@@ -25,7 +26,9 @@ def node_id(cluster: Cluster, ray: RayApi, pool: Target, number: int) -> str:
     ids = _reserved(ray, pool) or dict(enumerate(_joined(cluster, ray, pool)))
     if number not in ids:
         if not ids:
-            raise NotFoundError(f"no node of {pool} has joined Ray: workergroups status {pool.name} says why")
+            raise NotRunningError(f"no node of {pool} has joined Ray: workergroups status {pool.name} says why")
+        if number < pool_spec(pool).nodes:
+            raise NotRunningError(f"node {number} of {pool} is not in Ray: workergroups status {pool.name} says why")
         raise NotFoundError(f"{pool} has no node {number} in Ray: choose from {', '.join(map(str, sorted(ids)))}")
     return ids[number]
 

@@ -23,6 +23,8 @@ _SHOWN = 100
 # The size of a piece of an answer, and how many of them may wait.
 _PIECE, _PIECES = 1 << 16, 16
 _JOIN_SECONDS = 0.1
+# In Ray's refusal of a job for which it will have an agent later.
+_NO_AGENT = "No available agent"
 
 
 class RayApi:
@@ -81,7 +83,7 @@ class RayApi:
             answer = self._http.request("GET", url, preload_content=False, timeout=urllib3.Timeout(connect=_SECONDS))
             try:
                 if answer.status >= 400:
-                    raise _refusal(answer.status, answer.read().decode(errors="replace"))
+                    raise _refusal("GET", answer.status, answer.read().decode(errors="replace"))
                 yield answer
             finally:
                 answer.close()
@@ -118,7 +120,7 @@ class RayApi:
             answer = self._http.request(method, self._tunnel.url + path, timeout=timeout, **options)
         text = answer.data.decode(errors="replace")
         if answer.status >= 400:
-            raise _refusal(answer.status, text)
+            raise _refusal(method, answer.status, text)
         return text
 
     def _parsed(self, text: str) -> Any:
@@ -147,8 +149,10 @@ def _next(pieces: queue.Queue[bytes | ClientError | None], seconds: float) -> by
         return b""
 
 
-def _refusal(status: int, text: str) -> ClientError:
+def _refusal(method: str, status: int, text: str) -> ClientError:
     # Ray's server answers with a traceback, whose last line says what is wrong. If another server has passed the answer
     # on, a line with a full stop follows.
     said = next((line for line in reversed(text.splitlines()) if line.strip(" .")), f"status {status}")
+    if status >= 500 and (method == "GET" or _NO_AGENT in said):
+        return UnreachableError(f"Ray cannot answer now: {said}")
     return NotFoundError(said) if status == 404 else ClientError(f"Ray refused the request: {said}")

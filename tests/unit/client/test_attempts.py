@@ -47,8 +47,11 @@ class Ray:
     def close(self):
         pass
 
-    def get(self, path):
+    def get(self, path, **query):
         self.world.check()
+        if path == "/api/v0/nodes":
+            nodes = [{"node_id": job, "node_ip": "10.0.0.1", "state": "ALIVE"} for job in self.world.jobs]
+            return {"data": {"result": {"result": nodes}}}
         job_id = path.split("/")[3]
         if job_id not in self.world.jobs:
             raise NotFoundError(f"Job {job_id} does not exist")
@@ -322,6 +325,56 @@ def test_an_answer_to_the_first_submission_that_is_lost_is_no_second_one(monkeyp
     world.after_submit = break_once
     world.submit()
     assert world.submitted == [("train-1", "1")]
+
+
+def test_its_own_submission_that_arrives_late_is_no_other_job(monkeypatch):
+    world, first = World(monkeypatch), []
+
+    def post(self, path, body=None):
+        if not first:
+            first.append(body)
+            raise UnreachableError("no answer")
+        world.jobs[body["submission_id"]] = {**first[0], "status": "RUNNING"}
+        raise ClientError(f"Ray refused the request: ValueError: Job {body['submission_id']} already exists.")
+
+    monkeypatch.setattr(Ray, "post", post)
+    assert world.submit().record().id == "train-1"
+
+
+def test_a_group_that_is_deleted_while_the_next_attempt_waits_for_it_holds_nothing_up(monkeypatch):
+    world = World(monkeypatch, ends("FAILED", driver_exit_code=1), ends("SUCCEEDED"))
+    job = world.submit()
+    wait, deleted = attempts.wait_until_ready, ["there is no group eval"]
+
+    def wait_until_ready(*arguments):
+        if deleted:
+            raise NotFoundError(deleted.pop())
+        return wait(*arguments)
+
+    monkeypatch.setattr(attempts, "wait_until_ready", wait_until_ready)
+    list(job.logs(follow=True))
+    assert job.record().exit_code == 0
+
+
+def test_a_head_whose_status_does_not_say_yet_that_it_runs_is_not_known(monkeypatch):
+    world = World(monkeypatch, loses_head())
+    world.head["status"] = head(life=None)["status"]
+    with pytest.raises(ClientError, match="it is not known in which container of Ray's head"):
+        list(world.submit().logs(follow=True))
+
+
+def test_an_attempt_may_be_on_each_head_on_which_it_was_tried(monkeypatch):
+    world = World(monkeypatch, loses_head(), ends("SUCCEEDED"))
+
+    def replace_head():
+        world.after_submit = lambda: None
+        world.head["status"] = head(life="life-2")["status"]
+        raise UnreachableError("reset")
+
+    world.after_submit = replace_head
+    world.submit()
+    (kept,) = Pool("pool/ppo", world.cluster).kept.all()
+    assert len(kept.heads) == 2
 
 
 def test_without_retries_a_head_that_is_being_replaced_is_an_error(monkeypatch):

@@ -5,28 +5,31 @@ from types import SimpleNamespace
 import pytest
 
 from tests.unit.client.api_server import Answer, api_server
-from workergroups_client.errors import ClientError, NotFoundError
+from workergroups_client.errors import ClientError, NotFoundError, UnreachableError
 from workergroups_client.ray_cluster.ray_api import RayApi, _refusal
 
 TRACEBACK = 'Traceback (most recent call last):\n  File "job.py", line 1\nValueError: it already exists.\n'
 
 
 @pytest.mark.parametrize(
-    ("status", "text", "kind", "said"),
+    ("method", "status", "text", "kind", "said"),
     [
-        (500, TRACEBACK, ClientError, "Ray refused the request: ValueError: it already exists."),
+        ("POST", 500, TRACEBACK, ClientError, "Ray refused the request: ValueError: it already exists."),
         (
+            "POST",
             500,
             f"Request failed with status code 500: {TRACEBACK}.",
             ClientError,
             "Ray refused the request: ValueError: it already",
         ),
-        (404, "job x does not exist", NotFoundError, "job x does not exist"),
-        (401, "", ClientError, "Ray refused the request: status 401"),
+        ("GET", 404, "job x does not exist", NotFoundError, "job x does not exist"),
+        ("GET", 401, "", ClientError, "Ray refused the request: status 401"),
+        ("GET", 500, "Agent for node id n does not exist", UnreachableError, "Ray cannot answer now: Agent for node"),
+        ("POST", 500, "No available agent to submit job", UnreachableError, "Ray cannot answer now: No available"),
     ],
 )
-def test_it_is_reported_in_one_line(status, text, kind, said):
-    refusal = _refusal(status, text)
+def test_it_is_reported_in_one_line(method, status, text, kind, said):
+    refusal = _refusal(method, status, text)
     assert type(refusal) is kind
     assert str(refusal).startswith(said)
 

@@ -134,12 +134,21 @@ def test_a_command_that_only_looks_like_ours_is_shown_whole(command):
     assert as_typed(command) == command
 
 
-def test_a_job_that_cannot_be_submitted_leaves_nothing(monkeypatch):
+def test_a_job_that_ray_refuses_leaves_nothing(monkeypatch):
     on_head = Head()
     monkeypatch.setattr(secret_env, "execute", on_head)
-    with pytest.raises(UnreachableError), handed_over(CLUSTER, in_head, {"KEY": b"precious"}) as before:
-        raise UnreachableError("Ray is away")
+    with pytest.raises(ClientError), handed_over(CLUSTER, in_head, {"KEY": b"precious"}) as before:
+        raise ClientError("Ray refused the request")
     assert on_head.commands[-1] == ["rm", "-f", before.split()[1]]
+
+
+@pytest.mark.parametrize("error", [UnreachableError, KeyboardInterrupt])
+def test_a_job_that_may_have_been_submitted_finds_its_variables(monkeypatch, error):
+    on_head = Head()
+    monkeypatch.setattr(secret_env, "execute", on_head)
+    with pytest.raises(error), handed_over(CLUSTER, in_head, {"KEY": b"precious"}):
+        raise error("the answer is lost")
+    assert [command[0] for command in on_head.commands] == ["sh"]
 
 
 def test_a_head_that_does_not_take_them_says_why(monkeypatch):

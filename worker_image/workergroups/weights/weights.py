@@ -76,7 +76,7 @@ class Weights:
         Args:
             tensors: A state dict, or pairs of name and tensor. A DTensor or `WeightShard` is this rank's part, and
                 another tensor is whole. They must not change until they have been received.
-            version: The number of these weights, the same on all ranks; by default, one more than the last time.
+            version: The number of these weights, the same on all ranks; by default, one more than the last ones have.
             dtype: Publish floating-point tensors as this type. The copies remain in the device's memory.
 
         Raises:
