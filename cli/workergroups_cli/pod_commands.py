@@ -16,7 +16,7 @@ import typer
 from workergroups.processes.listing import is_target
 from workergroups_client import Cluster, RayConnection
 from workergroups_client.api_server.execution import execute
-from workergroups_client.errors import NotRunningError
+from workergroups_client.errors import ClientError, NotRunningError
 from workergroups_client.handles.group import Group
 from workergroups_client.objects.names import GROUP, POOL, find, ray_cluster
 from workergroups_client.pods.logs import LogFile, LogPart, names_on_node, read
@@ -221,7 +221,11 @@ def _on_all(cluster: Cluster, containers: list[PodContainer], command: list[str]
 
     def run(container: PodContainer) -> int:
         out, err = _Lines(container.pod, sys.stdout), _Lines(container.pod, sys.stderr)
-        code = execute(cluster, container.pod, container.name, command, stdout=out.write, stderr=err.write)
+        try:
+            code = execute(cluster, container.pod, container.name, command, stdout=out.write, stderr=err.write)
+        except ClientError as error:  # such as of a pod that has ended; the others are still of interest
+            err.write(f"error: {error}\n".encode())
+            code = 1
         out.end()
         err.end()
         return code

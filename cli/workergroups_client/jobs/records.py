@@ -20,7 +20,7 @@ class JobRecord:
     state: str
     """PENDING, RUNNING, SUCCEEDED, FAILED or STOPPED, as Ray has them.
 
-    It is LOST if the job ended with the node of its driver, such as the head, and UNKNOWN if it is unknown whether it runs.
+    It is LOST if the job ended with the node of its driver, such as the head; UNKNOWN if it is unknown whether it runs.
     """
     entrypoint: str
     """The command as it was submitted."""

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 
 from workergroups_api.manifest import CONFIG_MAP, POD
 from workergroups_api.names import CLUSTER_LABEL
 from workergroups_api.references import code_of_group
 
 from ..api_server.cluster import Cluster
-from ..errors import ClientError, DeadlineError, UnreachableError
+from ..errors import ClientError, ConflictError, DeadlineError, UnreachableError
 from ..times import duration
 from ..waiting import Tell, look_again
 from . import names
@@ -32,7 +33,8 @@ def delete(cluster: Cluster, targets: Sequence[Target], tell: Tell) -> None:
     abandoned = _abandoned(cluster, targets)
     # Groups first, so that the end of a pool fails no group.
     for target in sorted(targets, key=lambda target: target.what != GROUP):
-        cluster.delete(target.kind, target.manifest)
+        with suppress(ConflictError):  # it was deleted, and created again
+            cluster.delete(target.kind, target.manifest)
     left = [str(target) for target in targets]
     for seconds in look_again(GONE_SECONDS, pause=1):
         try:

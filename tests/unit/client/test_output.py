@@ -5,9 +5,11 @@ import sys
 
 import pytest
 
+from workergroups_cli import pod_commands
 from workergroups_cli.json_output import print_list
 from workergroups_cli.output import ProgramOutput, Teller, complain, note, print_text, table
-from workergroups_client.errors import ClientError
+from workergroups_client.errors import ClientError, NotRunningError
+from workergroups_client.pods.pods import PodContainer
 
 SHOWS = [
     print_text,
@@ -16,6 +18,7 @@ SHOWS = [
     lambda text: table("A", rows=[[text]]),
     lambda text: complain(ClientError(text)),
 ]
+PODS = [PodContainer("pod-0", "ray-worker"), PodContainer("pod-1", "ray-worker")]
 EVIL = "a\x1b]52;c;ZXZpbA==\x07b\x1b[2Jc\x9b1md\u202ee\x1b[31mf"
 
 
@@ -101,3 +104,19 @@ def test_a_table_is_not_cut_without_a_terminal(capsys):
 def test_no_line_of_a_table_ends_with_spaces(capsys):
     table("A", "B", rows=[["1", "short"], ["2", "y" * 500]])
     assert capsys.readouterr().out.splitlines()[:2] == ["A  B", "1  short"]
+
+
+def test_a_pod_that_is_lost_hides_neither_its_output_nor_another_ones_exit_code(monkeypatch, capsysbinary):
+    def execute(cluster, pod, name, command, *, stdout, stderr):
+        stdout(b"one line\nhalf a")
+        if pod == "pod-1":
+            raise NotRunningError("pods pod-1 not found")
+        return 7
+
+    monkeypatch.setattr(pod_commands, "execute", execute)
+    assert pod_commands._on_all(None, PODS, ["ls"]) == 7
+    out, err = capsysbinary.readouterr()
+    assert sorted(out.splitlines()) == sorted(
+        f"[{pod.pod}] {line}".encode() for pod in PODS for line in ("one line", "half a")
+    )
+    assert err == b"[pod-1] error: pods pod-1 not found\n"
