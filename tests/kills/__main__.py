@@ -27,7 +27,7 @@ HASTE, HASTE_SECONDS = 0.25, 5.0
 PATIENCE_SECONDS = 20.0
 # For how long to watch what must stay Ready.
 CALM_SECONDS = 6.0
-# Of so many kills, some are of each kind.
+# Of that many kills, some are of each kind.
 ENOUGH = 100
 # If nothing could be killed for so long, something is wrong.
 IDLE_SECONDS = 300.0

@@ -165,14 +165,11 @@ class Cluster:
     def _open(self, pod: str, subresource: str, query: list[tuple[str, str]]) -> WSClient:
         path = f"{self._path(POD)}/{_segment(pod)}/{subresource}"
         try:
-            try:
-                return self._stream(path, query)
-            except UnauthorizedError:
-                if not self._rest.renew():
-                    raise
-                return self._stream(path, query)
-        except NotFoundError as error:
-            raise NotRunningError(f"{error}: it has ended, or was replaced just now") from error
+            return self._stream(path, query)
+        except UnauthorizedError:
+            if not self._rest.renew():
+                raise
+            return self._stream(path, query)
 
     def _stream(self, path: str, query: list[tuple[str, str]]) -> WSClient:
         from kubernetes.stream.ws_client import WSClient, get_websocket_url
@@ -253,8 +250,10 @@ class Cluster:
             with api_errors.explained(self._rest.place):
                 yield
         except WebSocketBadStatusException as error:
-            body = error.resp_body or b""
-            raise api_errors.refusal(self._rest.place, error.status_code, body, "GET", path) from error
+            refused = api_errors.refusal(self._rest.place, error.status_code, error.resp_body or b"", "GET", path)
+            if isinstance(refused, NotFoundError):
+                refused = NotRunningError(f"{refused}: it has ended, or was replaced just now")
+            raise refused from error
         except WebSocketException as error:
             raise api_errors.unreachable(self._rest.place, error) from error
 

@@ -18,7 +18,7 @@ from workergroups_api.vocabulary import Variable
 DIRECTORY = "/tmp/workergroups/warm"
 _LIBRARY = str(Path(__file__).parents[2])
 _GROUP = re.compile(r"[A-Za-z0-9-]{1,40}")
-# Ray puts such a worker into a control group of its own; the server's forks would stay in the server's.
+# Ray puts such a worker into its own control group; the server's forks would stay in the server's.
 _OWN_CONTROL_GROUP = "--enable-resource-isolation"
 
 
@@ -48,7 +48,7 @@ def directory_of(environment: Mapping[str, str], command: Sequence[str]) -> Path
 def python_path(environment: Mapping[str, str]) -> tuple[str, str]:
     """Return the first directory of PYTHONPATH, where the executor puts the group's code, and the others.
 
-    If the library comes first, the group has no code of its own.
+    If the library comes first, the group has no code.
     """
     paths = environment.get("PYTHONPATH", "")
     first, _, others = paths.partition(os.pathsep)
