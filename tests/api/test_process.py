@@ -58,6 +58,11 @@ STAYS = """
 UNWATCHED = """
         from functools import partial
         operator.Timings = partial(operator.Timings, unwatched=3.0)
+
+        async def reads_nothing(*_):
+            await asyncio.sleep(1000)
+            yield b""
+        connection._Events.iter_chunked = reads_nothing
 """
 PROGRAM = """
 import asyncio, re, time
@@ -155,6 +160,7 @@ def test_a_signal_ends_it_though_a_task_stays(start):
 
 
 def test_a_kind_that_nobody_watches_any_more_fails_the_probe(start):
+    """kopf answers a probe with what it found up to ten seconds before."""
     operator = start(UNWATCHED)
     operator.until_healthy()
     deadline = time.monotonic() + 30
