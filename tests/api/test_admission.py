@@ -3,7 +3,6 @@
 import asyncio
 import copy
 import itertools
-import time
 from contextlib import AsyncExitStack, contextmanager
 
 import pytest
@@ -39,10 +38,7 @@ class Cluster:
         self._post(f"{rbac}/v1/namespaces/{NAMESPACE}/rolebindings", binding)
         asked = {"namespace": NAMESPACE, "verb": verbs[0], "group": api_group, "resource": plural}
         asked |= {"name": names[0]} if names else {}
-        review = {"spec": {"user": user, "resourceAttributes": asked}}
-        deadline = time.monotonic() + 10
-        while not self._post("authorization.k8s.io/v1/subjectaccessreviews", review)["status"]["allowed"]:
-            assert time.monotonic() < deadline
+        self._runner.run(self._api.until_allowed(user, **asked))
 
     def _post(self, path, body):
         return self._runner.run(self._api.request("POST", f"/apis/{path}", body))

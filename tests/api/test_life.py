@@ -140,7 +140,7 @@ async def restarted(scene, number):
         status = (await scene.get(WORKER_GROUP, "p"))["status"]
         return status.get("restarts", {}).get("count") == number and status.get("readyRanks") == 2
 
-    await eventually(f"restart {number}", is_so, 15)
+    await eventually(f"restart {number}", is_so, 60)
 
 
 async def test_a_dead_rank_is_recreated_when_the_user_asks_for_it(scene):

@@ -60,6 +60,8 @@ def users(access):
         rule = {"apiGroups": [RESOURCE_POOL.group], "resources": resources, "resourceNames": ["p"], "verbs": ["patch"]}
         users.create(None, role("p-agent", rule))
         users.create(None, binding("p-agent"))
+        asked = {"group": RESOURCE_POOL.group, "resource": RESOURCE_POOL.plural, "subresource": "status", "name": "p"}
+        runner.run(admin.until_allowed(AGENT, namespace=NAMESPACE, verb="patch", **asked))
         yield users
         runner.run(admin.delete_namespace(NAMESPACE))
         runner.run(stack.aclose())

@@ -155,11 +155,11 @@ async def test_only_a_list_of_any_version_is_stale(client):
     assert len((await (await session.get(MAPS, params={"labelSelector": "a=b"})).json())["items"]) == 1
 
 
-async def watched(api, session, name, count, seconds=5):
+async def watched(api, session, name, count, seconds=5, said=None):
     """What a watch says of `count` changes of an object until it ends or is silent."""
     await api.apply(config_map(name) | {"data": {"n": "0"}})
     version = (await api.request("GET", MAPS))["metadata"]["resourceVersion"]
-    said = []
+    said = [] if said is None else said
     query = {"watch": "true", "resourceVersion": version, "fieldSelector": f"metadata.name={name}"}
     try:
         async with asyncio.timeout(seconds), session.get(MAPS, params=query) as answer:
@@ -186,7 +186,7 @@ async def test_events_are_doubled_lost_or_cut_off(client, faults, events, said):
     api, proxy, session = client
     faults.events = events
     proxy.begin_faults()
-    assert await watched(api, session, f"watched-{len(said)}-{len(events)}", 3, seconds=1) == said
+    assert await watched(api, session, f"watched-{len(said)}-{len(events)}", 3, seconds=3) == said
 
 
 async def test_faults_that_end_let_go_what_was_held_back(client, faults):
@@ -201,8 +201,9 @@ async def test_faults_that_end_let_go_what_was_held_back(client, faults):
 
 async def test_a_client_that_was_ended_has_no_connection_left(client):
     api, proxy, session = client
-    watch = asyncio.create_task(watched(api, session, "ended", 1, seconds=10))
-    await asyncio.sleep(0.5)
+    said = []
+    watch = asyncio.create_task(watched(api, session, "ended", 1, seconds=60, said=said))
+    await eventually("the event", lambda: said)
     proxy.cut_off("client")
     await eventually("the watch to end", watch.done)
     assert watch.result()[0] == "1"

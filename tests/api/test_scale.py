@@ -50,7 +50,7 @@ async def of_size(scene, nodes, name="p"):
         )
 
     try:
-        return await eventually(f"{nodes} nodes", holds, 20)
+        return await eventually(f"{nodes} nodes", holds, 60)
     except AssertionError as error:
         raise AssertionError(f"{error}: {(await scene.get(RESOURCE_POOL, name))['status']}") from None
 
@@ -161,7 +161,7 @@ async def test_a_node_with_ranks_stays_until_their_group_leaves(scene):
     async def has_two():
         return (await scene.get(RESOURCE_POOL, "p"))["status"]["nodes"] == 2 == len(pods(scene))
 
-    await eventually("the last node to go", has_two, 20)
+    await eventually("the last node to go", has_two, 60)
     assert ranks(scene) == before
     await scene.rest(quiet=1)
     await scene.group("late", pools=[{"name": "p", "bundles": {"start": 2, "count": 1}}])
@@ -197,7 +197,7 @@ async def test_a_node_that_never_came_can_be_given_up(scene):
     async def has_one():
         return len(pods(scene)) == 1
 
-    await eventually("one pod to go", has_one, 20)
+    await eventually("one pod to go", has_one, 60)
 
 
 async def test_a_pool_that_reserves_nothing_scales(scene):

@@ -91,9 +91,9 @@ async def test_on_and_off_and_on_at_once_ends_as_written_last(scene):
     for value in (True, False, True, False, True):
         await suspend(scene, RESOURCE_POOL, "p", value=value)
         await asyncio.sleep(0.15)
-    await scene.until(RESOURCE_POOL, "p", "Suspended", "True", seconds=20)
+    await scene.until(RESOURCE_POOL, "p", "Suspended", "True", seconds=60)
     await suspend(scene, RESOURCE_POOL, "p", value=False)
-    await scene.ready(WORKER_GROUP, "p", seconds=20)
+    await scene.ready(WORKER_GROUP, "p", seconds=60)
 
 
 async def test_only_its_own_nodes_go_if_another_pool_shares_the_cluster(scene):

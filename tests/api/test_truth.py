@@ -1,14 +1,16 @@
 """A status that says True is true: of this session, this incarnation, these pods."""
 
 import asyncio
+from dataclasses import replace
 
 import pytest
 
+from tests.simulation import operator
 from tests.simulation.api import eventually
 from tests.simulation.faults import UNAVAILABLE, CutBody, Delay, Late, Rule
 from tests.simulation.monitor import SLACK_SECONDS, Monitor
 from tests.simulation.scene import NEVER_RESTARTED, OPERATOR, condition
-from workergroups_api.manifest import RESOURCE_POOL, WORKER_GROUP
+from workergroups_api.manifest import LEASE, RESOURCE_POOL, WORKER_GROUP
 
 
 @pytest.fixture
@@ -136,11 +138,34 @@ async def test_an_agent_that_comes_back_is_believed_when_what_it_says_is_in_the_
     assert [turn.after for turn in turns if turn.kind == "WorkerGroup"] == ["Unknown", "False"]
 
 
-async def test_a_restarted_agent_is_no_news(ready, turns):
-    await ready.world.delete_pod(ready.world.pods("p", "agent")[0], at_once=True)
-    await asyncio.sleep(4)
+@pytest.fixture
+def patient(scene, runner, monkeypatch):
+    """The operator waits long for an agent that is away."""
+    runner.run(scene.stop_operator())
+    monkeypatch.setattr(operator, "timings", replace(operator.timings, agent_away=60.0))
+    scene.start_operator()
+
+
+async def renewals(scene, count):
+    """Wait until the Lease was renewed that often, and the agent is connected."""
+    seen = set()
+
+    async def is_renewed():
+        spec = (await scene.get(LEASE, "p-agent"))["spec"]
+        seen.add(spec["renewTime"])
+        return len(seen) > count and "holderIdentity" in spec
+
+    await eventually("renewals", is_renewed, 60)
+
+
+async def test_a_restarted_agent_is_no_news(patient, ready, turns):
+    (old,) = ready.world.pods("p", "agent")
+    await ready.world.delete_pod(old, at_once=True)
+    names = {old["metadata"]["name"]}
+    await eventually("another agent", lambda: {p["metadata"]["name"] for p in ready.world.pods("p", "agent")} - names)
+    await renewals(ready, 3)
     ready.world.restart_reporter("p")
-    await asyncio.sleep(2)
+    await renewals(ready, 3)
     assert turns == []
 
 
@@ -160,7 +185,7 @@ async def _seen(scene, kind, generation):
 
 @pytest.mark.parametrize("kill", [True, False])
 async def test_a_restarted_operator_writes_nothing(ready, turns, kill):
-    await ready.rest(quiet=1)
+    await ready.rest(quiet=3)
     writes = len(ready.proxy.writes_since(0))
     if kill:
         ready.kill_operator()

@@ -163,6 +163,16 @@ class Api:
         found = await self.request("POST", path, body)
         return str(found["status"]["token"])
 
+    async def until_allowed(self, user: str, **asked: str) -> None:
+        """Wait until a right that was granted to a user is in force."""
+        path = "/apis/authorization.k8s.io/v1/subjectaccessreviews"
+        review = {"spec": {"user": user, "resourceAttributes": asked}}
+
+        async def is_allowed() -> bool:
+            return bool((await self.request("POST", path, review))["status"]["allowed"])
+
+        await eventually(f"{user} may {asked}", is_allowed)
+
     async def watch(self, kind: Kind, namespace: str, name: str | None = None) -> AsyncIterator[tuple[str, Manifest]]:
         """Yield all objects of the namespace (and name) as ADDED, then each change; watch again when the watch ends."""
         path = path_of(kind, namespace)

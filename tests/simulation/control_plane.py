@@ -3,7 +3,10 @@
 The binaries are those of the local cluster. A running local cluster is not affected.
 """
 
+import itertools
 import json
+import os
+import random
 import shutil
 import socket
 import ssl
@@ -26,6 +29,8 @@ from tools.local_cluster.api_server import ApiServer, command_line
 from workergroups_api.names import GROUP, VERSION
 
 START_SECONDS = 90
+# Above the ports of the local cluster and of Ray's workers, below those that the kernel picks.
+_FIRST_PORT, _PORTS, _WORKERS = 24_000, 1_000, 8
 # These create the pods of Deployments, remove objects whose owners are gone, and prepare namespaces.
 CONTROLLERS = (
     "deployment-controller",
@@ -284,10 +289,25 @@ class _ControlPlane:
             raise StartError(f"kubectl {' '.join(arguments)}: {done.stderr}")
 
 
+def _ports() -> Iterator[int]:
+    """Yield ports in turn, of a range that belongs to this worker of pytest."""
+    first = _FIRST_PORT + _PORTS * (int(os.environ.get("PYTEST_XDIST_WORKER", "gw0")[2:]) % _WORKERS)
+    begin = random.randrange(_PORTS)
+    for number in itertools.count(begin):
+        yield first + number % _PORTS
+
+
+_next_ports = _ports()
+
+
 def free_ports(count: int) -> list[int]:
     """Return ports of the loopback that nobody uses now."""
-    sockets = [socket.create_server(("127.0.0.1", 0)) for _ in range(count)]
-    ports = [each.getsockname()[1] for each in sockets]
-    for each in sockets:
-        each.close()
-    return ports
+    return list(itertools.islice(filter(_is_free, _next_ports), count))
+
+
+def _is_free(port: int) -> bool:
+    try:
+        socket.create_server(("127.0.0.1", port)).close()
+    except OSError:
+        return False
+    return True

@@ -161,7 +161,7 @@ class Agent:
         is_so: Callable[[Reports], object],
         *groups: Group,
         pools: tuple[PlannedPool, ...] | None = None,
-        seconds: float = 60,
+        seconds: float = 150,
     ) -> Reports:
         """Look until the reports say what is expected; returns them."""
         write_orders(self.exchange, self.session, groups, (pool(),) if pools is None else pools)

@@ -78,7 +78,7 @@ def test_an_environment_that_no_process_can_have_is_refused_and_the_neighbours_r
     def is_settled(reports):
         return reports.groups["large"].report.message and reports.groups["neighbour"].report.ready == "0-1"
 
-    report = agent.until(is_settled, large, neighbour, seconds=30).groups["large"].report
+    report = agent.until(is_settled, large, neighbour, seconds=55).groups["large"].report
     assert (report.state, report.created) == ("LaunchFailed", 0)
     assert f"may have {MAX_ENV_BYTES}" in report.message
 

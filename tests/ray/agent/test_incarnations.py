@@ -146,8 +146,9 @@ def saving(tmp_path, **kwargs):
 def test_ranks_of_a_group_that_is_changed_save_before_the_next_ones_are_created(agent, tmp_path):
     first = saving(tmp_path, seconds=1)
     agent.until(all_ready, first)
-    calls = workergroups.attach("trainer").execute_all_async("train")
-    agent.go_on_until(lambda _: True)
+    group = workergroups.attach("trainer")
+    calls = group.execute_all_async("train")
+    agent.go_on_until(lambda _: [call.state for call in group.calls()] == ["running", "running"])
     second = dataclasses.replace(first, incarnation=2)
     waiting = ranks(agent.until(lambda reports: ranks(reports).message, second))
     assert "2 earlier ranks, which have been told" in waiting.message

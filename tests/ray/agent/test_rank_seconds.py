@@ -19,12 +19,15 @@ from workergroups import Dispatch, register
 class Busy(workergroups.Worker):
     @register(Dispatch.ONE_TO_ALL)
     def compute(self, seconds):
+        began = time.monotonic()
         time.sleep(seconds)
+        return time.monotonic() - began
 
     def plain(self, seconds):
-        end = time.monotonic() + seconds
-        while time.monotonic() < end:
+        began = time.monotonic()
+        while time.monotonic() < began + seconds:
             pass
+        return time.monotonic() - began
 """
 
 
@@ -44,13 +47,12 @@ def test_each_second_of_a_rank_is_booked_once(agent, monkeypatch):
     group = Group(code=CODE, launch=launch("accumulator.Busy"))
     agent.until(all_ready, group)
     attached = workergroups.attach(group.name)
-    began = time.monotonic()
+    began, spent = time.monotonic(), Counter()
     for _ in range(4):
-        attached.compute(1.5)
-        attached.execute_all_sync("plain", 0.5)
+        spent["Running", "compute"] += sum(attached.compute(1.5))
+        spent["Running", "plain"] += sum(attached.execute_all_sync("plain", 0.5))
         time.sleep(1)
     called = time.monotonic() - began
-    schedule = {("Running", "compute"): 2 * 6.0, ("Running", "plain"): 2 * 2.0}
     deadline = time.monotonic() + 60
     found, ranks = counted(monkeypatch, group.name)
     while sum(found.values()) < 2 * (called + 15):  # Ray reports every ten seconds
@@ -58,6 +60,6 @@ def test_each_second_of_a_rank_is_booked_once(agent, monkeypatch):
         time.sleep(1)
         found, ranks = counted(monkeypatch, group.name)
     assert ranks == {0, 1}
-    for what, seconds in schedule.items():
-        assert -0.5 < found[what] - seconds < 2.5  # on a busy machine, a call takes longer than it sleeps
+    for what, seconds in spent.items():
+        assert -0.5 < found[what] - seconds < 2.5
     assert found["Idle", ""] > 2 * 4

@@ -115,7 +115,7 @@ def test_an_exception_is_a_failure_of_its_rank(agent, tmp_path, method, kwargs, 
 def test_the_next_incarnation_is_called_again_and_calls_have_the_name_of_the_method(agent, tmp_path):
     group = trainer("train", directory=str(tmp_path), nothing=None)
     agent.until(begun(2), group)
-    agent.go_on_until(lambda _: "train" in str(workergroups.attach("trainer").calls()), seconds=10)
+    agent.go_on_until(lambda _: "train" in str(workergroups.attach("trainer").calls()), seconds=60)
     (tmp_path / "done").touch()
     agent.until(
         lambda reports: ranks(reports).incarnation == 2 and returned(2)(reports),

@@ -91,7 +91,7 @@ def test_a_rank_in_place_of_another_has_its_peers_weights_before_it_is_ready(age
         """Kill rank 1; return what the one in its place has when it is ready."""
         os.kill(pid, signal.SIGKILL)
         replaced = dataclasses.replace(group, births={1: births})
-        agent.until(lambda reports: all_ready(reports) and ranks(reports).birth == births, replaced, seconds=30)
+        agent.until(lambda reports: all_ready(reports) and ranks(reports).birth == births, replaced, seconds=90)
         attached.renew(timeout=20)
         return ray.get(attached.workers[1].has.remote())
 

@@ -33,12 +33,14 @@ pytestmark = pytest.mark.usefixtures("local_ray")
 
 
 class Sleeper(Worker):
-    def rest(self, seconds):
-        self.deep_inside(seconds)
+    def rest(self, seconds, until=None):
+        self.deep_inside(seconds, until)
         return self.rank
 
-    def deep_inside(self, seconds):
-        time.sleep(seconds)
+    def deep_inside(self, seconds, until):
+        end = time.monotonic() + seconds
+        while time.monotonic() < end and not (until and os.path.exists(until)):
+            time.sleep(0.1)
 
     @register(Dispatch.ONE_TO_ALL)
     def hold_the_interpreter(self, rank, seconds):
@@ -67,16 +69,26 @@ def group(local_ray):
         RayWorkerGroup(pool, RayClassWithInitArgs(Sleeper)) as group,
     ):
         group.execute_all_sync("rest", 0)
+        group.stacks()  # the process that reads them is there from now on
         yield group
 
 
-def test_a_late_call_lists_the_ranks_and_where_they_are(group):
-    with group.deadline(0.3), pytest.raises(LateCallError) as late:
-        group.execute_all_sync("rest", [0, 12])
+@pytest.fixture
+def until(tmp_path):
+    """A file until which ranks rest; it exists at the latest when the test is over."""
+    file = tmp_path / "until"
+    yield file
+    file.touch()
+
+
+def test_a_late_call_lists_the_ranks_and_where_they_are(group, until):
+    with group.deadline(2), pytest.raises(LateCallError) as late:
+        group.execute_all_sync("rest", [0, 120], [until, until])
+    until.touch()
     error = late.value
     assert isinstance(error, TimeoutError)
-    assert (error.method_name, error.ranks, error.seconds) == ("rest", [1], 0.3)
-    assert str(error).startswith("'rest' has not returned after 0.3 s on 1 of 2 ranks (1), which continue with it")
+    assert (error.method_name, error.ranks, error.seconds) == ("rest", [1], 2)
+    assert str(error).startswith("'rest' has not returned after 2.0 s on 1 of 2 ranks (1), which continue with it")
     assert re.search(r"rank 1 \(pid \d+ on node [\d.]+\)", error.stacks[1])
     assert "in deep_inside" in str(error)
     assert str(error).index("in deep_inside") < str(error).index("in rest")
@@ -84,8 +96,8 @@ def test_a_late_call_lists_the_ranks_and_where_they_are(group):
 
 
 def test_code_that_holds_the_interpreters_lock_is_seen_as_well(group):
-    with group.deadline(0.3), pytest.raises(LateCallError, match="in hold_the_interpreter") as late:
-        group.hold_the_interpreter(0, 5)
+    with group.deadline(2), pytest.raises(LateCallError, match="in hold_the_interpreter") as late:
+        group.hold_the_interpreter(0, 15)
     assert late.value.ranks == [0]
     assert group.execute_all_sync("rest", 0) == [0, 1]
 
@@ -96,7 +108,7 @@ class SlowToStart:
             self.load()
 
     def load(self):
-        time.sleep(5)
+        time.sleep(600)
 
     def ping(self):
         return "pong"
@@ -108,7 +120,7 @@ def test_a_rank_that_is_still_in_its_constructor_is_seen_there(local_ray):
         RayWorkerGroup(pool, RayClassWithInitArgs(SlowToStart)) as group,
     ):
         assert group.execute_rank_zero_sync("ping") == "pong"
-        assert poll(lambda: "in its constructor" in group.stacks()[1], timeout=30), "its process must be up"
+        assert poll(lambda: "in load" in group.stacks()[1], timeout=60), "its process must be up"
         with group.deadline(1), pytest.raises(LateCallError, match="rank 1, in its constructor") as late:
             group.execute_all_sync("ping")
         assert "in load" in late.value.stacks[1]
@@ -157,21 +169,23 @@ def test_an_actor_that_died_elsewhere_is_not_taken_for_a_rank(group):
     assert not isinstance(error.value, RankDiedError)
 
 
-def test_a_second_process_sees_where_the_ranks_are(group):
-    refs = group.execute_all_async("rest", 15)
+def test_a_second_process_sees_where_the_ranks_are(group, until):
+    refs = group.execute_all_async("rest", 120, until)
     assert "in deep_inside" in _print_in_another_process(group, "group.stacks()[1]")
+    until.touch()
     ray.get(refs)
 
 
-def test_a_second_process_sees_the_calls_in_flight(group):
-    refs = [*group.execute_all_async("rest", 8), group.execute_rank_zero_async("leave", 0)]
-    time.sleep(2)  # within which Ray's processes report
+def test_a_second_process_sees_the_calls_in_flight(group, until):
+    refs = [*group.execute_all_async("rest", 120, until), group.execute_rank_zero_async("leave", 0)]
+    assert poll(lambda: [call.state for call in group.calls()] == ["running", "queued", "running"], timeout=60)
     running, queued = _print_in_another_process(group, "group.calls()").splitlines()
     job = ray.get_runtime_context().get_job_id()
     assert re.fullmatch(rf"rest: running for [\d.]+ s on ranks 0, 1 \(job {job}\)", running)
     assert re.fullmatch(rf"leave: queued for [\d.]+ s on rank 0 \(job {job}\)", queued)
+    until.touch()
     ray.get(refs)
-    assert poll(lambda: str(group.calls()) == "no calls in flight", timeout=10)
+    assert poll(lambda: str(group.calls()) == "no calls in flight", timeout=60)
 
 
 @ray.remote(num_cpus=0)
@@ -193,7 +207,7 @@ def test_a_constructor_that_has_returned_is_no_call_in_flight_although_its_calle
     def is_listed():
         return any(task.actor_id == orphan and task.is_constructor for task in unfinished_tasks())
 
-    assert poll(is_listed, timeout=10)
+    assert poll(is_listed, timeout=60)
     os.kill(pid, signal.SIGSTOP)  # before it can report that the constructor has returned
     assert poll(lambda: actor_state(orphan).state == "ALIVE", timeout=30)
     os.kill(pid, signal.SIGKILL)
@@ -204,20 +218,22 @@ def test_a_constructor_that_has_returned_is_no_call_in_flight_although_its_calle
     assert orphan not in {task.actor_id for task in seen.tasks}
 
 
-def test_calls_of_a_driver_that_was_killed_are_listed_until_they_return(group):
-    calls = "[group.execute_all_async('rest', 8) for _ in range(2)], print('called'), time.sleep(60)"
+def test_calls_of_a_driver_that_was_killed_are_listed_until_they_return(group, until):
+    rest = f"group.execute_all_async('rest', 120, {str(until)!r})"
+    calls = f"[{rest} for _ in range(2)], print('called'), time.sleep(120)"
     with _another_process(group, calls) as driver:
         assert driver.stdout.readline() == "called\n"
-        assert poll(lambda: len(group.calls()) == 4, timeout=10)
+        assert poll(lambda: len(group.calls()) == 4, timeout=60)
         (job,) = {call.job_id for call in group.calls()}
         assert job != ray.get_runtime_context().get_job_id()
         driver.kill()
     running = r"rest: running, its caller has ended for [\d.]+ s on ranks 0, 1 .*"
     queued = r"rest: queued, its caller has ended for [\d.]+ s on ranks 0, 1 .*"
     # Once Ray has noticed that the driver is gone, and both ranks have reported their first calls.
-    assert poll(lambda: re.fullmatch(f"{running}\n{queued}", str(group.calls())), timeout=6), str(group.calls())
+    assert poll(lambda: re.fullmatch(f"{running}\n{queued}", str(group.calls())), timeout=60), str(group.calls())
+    until.touch()
     assert group.execute_all_sync("rest", 0) == [0, 1], "after those calls"
-    assert poll(lambda: str(group.calls()) == "no calls in flight", timeout=10)
+    assert poll(lambda: str(group.calls()) == "no calls in flight", timeout=60)
     assert len([task for task in unfinished_tasks() if task.job_id == job and task.method == "rest"]) == 4
 
 

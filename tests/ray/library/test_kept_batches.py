@@ -75,8 +75,8 @@ def numbers():
     return DataProto.from_dict({"x": torch.arange(ROWS * 4).view(ROWS, 4)})
 
 
-def keeps_nothing(*groups, within=2.0):
-    deadline = time.monotonic() + within
+def keeps_nothing(*groups):
+    deadline = time.monotonic() + 30
     while any(sum(group.kept()) for group in groups):
         assert time.monotonic() < deadline, [group.kept() for group in groups]
         gc.collect()  # an exception's frames refer to results
@@ -144,7 +144,7 @@ def test_a_rank_keeps_a_batch_for_as_long_as_a_process_may_read_it(actor, pool):
         assert actor.kept() == [1, 1]
         for worker in holder.workers:
             ray.kill(worker)
-        assert keeps_nothing(actor, within=20)
+        assert keeps_nothing(actor)
 
 
 def test_what_nobody_fetches_is_freed(actor):

@@ -54,7 +54,7 @@ def test_a_call_says_how_many_ranks_are_up_and_how_many_have_returned(local_ray)
         RayWorkerGroup(pool, RayClassWithInitArgs(Sleeper, seconds=4)) as group,
     ):
         group.execute_rank_zero_sync("rest", 0)
-        group.execute_all_sync("rest", [0, 1.5])
+        group.execute_all_sync("rest", [0, 6])
     lines = screen.getvalue().split(CLEAR)
     assert any(line.startswith("rest: 1 of 2 ranks are up (") for line in lines)
     assert any(line.startswith("rest: 1 of 2 ranks have returned; not yet: 1 (") for line in lines)
@@ -90,7 +90,7 @@ def test_a_notebook_gets_a_line_each_minute_and_the_logs_of_jobs_stay_quiet(loca
         RayResourcePool([2], use_gpu=False, max_colocate_count=1) as pool,
         RayWorkerGroup(pool, RayClassWithInitArgs(Sleeper)) as group,
     ):
-        group.execute_all_sync("rest", [0, 1])
+        group.execute_all_sync("rest", [0, 4])
     lines = screen.getvalue().splitlines()
     assert any(line.startswith("rest: 1 of 2 ranks have returned; not yet: 1 (") for line in lines) == is_own
     assert is_own or not lines

@@ -2,10 +2,11 @@
 
 import socket
 import threading
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 
 import pytest
 
+from workergroups.waiting import poll
 from workergroups_agent import next_head
 from workergroups_agent.next_head import wait_for_next_head
 from workergroups_common.backoff import Backoff
@@ -15,42 +16,27 @@ class Head:
     """A GCS at a port, with a session, which can go and come back."""
 
     def __init__(self):
-        self.questions = 0
-        self.session = "session_1"
-        self._server = socket.create_server(("127.0.0.1", 0))
-        self.port = self._server.getsockname()[1]
-        self._connections = []
-        self._accept()
+        self.answers = []
+        self.port = 0
+        self.come("session_1")
 
     def ask(self):
-        self.questions += 1
-        return self.session
+        self.answers.append(self.session)
+        return self.answers[-1]
 
     def drop(self):
-        while self._connections:
-            self._connections.pop().close()
+        with suppress(BlockingIOError):  # there are no more
+            while True:
+                self._server.accept()[0].close()
 
     def go(self):
-        self._server.shutdown(socket.SHUT_RDWR)
         self._server.close()
-        self._thread.join(5)
-        self.drop()
 
     def come(self, session):
         self.session = session
         self._server = socket.create_server(("127.0.0.1", self.port))
-        self._accept()
-
-    def _accept(self):
-        def accept(server):
-            while True:
-                try:
-                    self._connections.append(server.accept()[0])
-                except OSError:
-                    return
-
-        self._thread = threading.Thread(target=accept, args=[self._server], daemon=True)
-        self._thread.start()
+        self._server.setblocking(False)
+        self.port = self._server.getsockname()[1]
 
 
 @pytest.fixture
@@ -72,15 +58,20 @@ def waiting(head, ask=None):
     assert not thread.is_alive()
 
 
-def waits_on(thread, seconds=0.5):
-    thread.join(seconds)
+def waits_on(thread):
+    thread.join(0.5)
     return thread.is_alive()
+
+
+def has_answered(head, session, times=1):
+    return poll(lambda: head.answers.count(session) >= times, timeout=10)
 
 
 def test_while_the_connection_lasts_nobody_is_asked(head):
     with waiting(head) as thread:
+        assert has_answered(head, "session_1")
         assert waits_on(thread)
-        assert head.questions == 1
+        assert head.answers == ["session_1"]
         head.go()
         assert waits_on(thread)
         head.come("session_2")
@@ -88,9 +79,10 @@ def test_while_the_connection_lasts_nobody_is_asked(head):
 
 def test_a_head_that_ends_the_connection_and_has_the_same_session_is_no_other(head):
     with waiting(head) as thread:
-        for _ in range(3):
-            assert waits_on(thread, 0.2)
+        for times in (1, 2, 3):
+            assert has_answered(head, "session_1", times)
             head.drop()
+        assert has_answered(head, "session_1", 4)
         assert waits_on(thread)
         head.session = "session_2"
         head.drop()
@@ -98,9 +90,10 @@ def test_a_head_that_ends_the_connection_and_has_the_same_session_is_no_other(he
 
 def test_a_head_that_has_not_announced_its_session_is_asked_again(head):
     with waiting(head) as thread:
-        assert waits_on(thread, 0.2)
+        assert has_answered(head, "session_1")
         head.session = None
         head.drop()
+        assert has_answered(head, None, 2)
         assert waits_on(thread)
         head.session = "session_2"
 
@@ -108,8 +101,9 @@ def test_a_head_that_has_not_announced_its_session_is_asked_again(head):
 def test_a_worker_learns_its_own_session_when_the_head_announces_it(head):
     head.session = None
     with waiting(head) as thread:
-        assert waits_on(thread, 0.2)
+        assert has_answered(head, None)
         head.session = "session_1"
+        assert has_answered(head, "session_1")
         assert waits_on(thread)
         head.session = "session_2"
         head.drop()

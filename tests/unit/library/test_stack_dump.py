@@ -68,7 +68,7 @@ def test_a_process_writes_its_stacks_to_memory_and_nothing_to_its_log(tmp_path):
 
 def test_a_process_that_a_busy_node_interrupts_while_it_writes_is_read_to_the_end():
     with running(ASKABLE + MANY_STACKS) as process, ThreadPoolExecutor(1) as threads:
-        for _ in range(20):  # until it is caught in the act
+        for _ in range(200):  # until it is caught in the act
             asked = threads.submit(dump_processes, [process.pid])
             while not (is_caught := is_writing(process.pid)) and not asked.done():
                 pass

@@ -159,7 +159,7 @@ def test_of_a_node_that_measures_nothing_the_seconds_are_kept_and_what_it_lacks_
 
 def test_nodes_that_do_not_answer_delay_neither_the_others_nor_the_end_of_the_program(node):
     already = set(threading.enumerate())
-    hanging, gone = samples_of_each([node(), GONE], time.monotonic() + 0.3)
+    hanging, gone = samples_of_each([node(), GONE], time.monotonic() + 3)
     assert (hanging[0], "did not answer within" in hanging[1]) == ([], True)
     assert "refused" in gone[1]
     assert all(each.daemon for each in set(threading.enumerate()) - already)
