@@ -92,7 +92,9 @@ def steps_lost(log: str) -> int:
 def _relapse(kill: Kill, plural: str, history: Iterable[Seen]) -> str | None:
     if plural not in kill.lives:
         return None
-    again = relapses([seen for seen in history if seen.at >= kill.began], kill.lives[plural])
+    # An Unknown that comes before it is struck is of a kill before, as of the GCS: it denies nothing.
+    said = [seen for seen in history if seen.at >= (kill.struck if seen.status == "Unknown" else kill.began)]
+    again = relapses(said, kill.lives[plural])
     if not again:
         return None
     return (

@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.kills.judge import AGENT, DRIVER, HEAD, OPERATOR, POD, RANK, Held, Kill, steps_lost, unowned, untruths
+from tests.kills.judge import AGENT, DRAIN, DRIVER, HEAD, OPERATOR, POD, RANK, Held, Kill, steps_lost, unowned, untruths
 from tests.truth.watch import GROUPS, POOLS, Seen
 
 READY = {POOLS: "session/pods", GROUPS: "session/1"}
@@ -49,6 +49,21 @@ def test_what_a_status_must_and_must_not_report_of_a_kill(kind, pool, group, wro
 def test_what_was_not_ready_before_has_nothing_to_deny():
     for kind in (RANK, POD, HEAD, AGENT, OPERATOR, DRIVER):
         assert untruths([killed(kind, lives={})], {POOLS: TOLD, GROUPS: RELAPSED}) == []
+
+
+@pytest.mark.parametrize(
+    ("status", "again"),
+    [
+        # The GCS that was killed just before is back before the drain has ended anything.
+        ("Unknown", 0),
+        ("False", 2),
+    ],
+)
+def test_what_is_unknown_while_a_drain_begins_is_no_denial(status, again):
+    drain = Kill(DRAIN, "node", 5.0, 10.0, READY)
+    history = [seen(5.5, status), seen(7.0, "True"), seen(8.5, "False"), seen(13.0, "True", "session/2")]
+    pool = [seen(5.5, status, "session/pods"), seen(7.0, "True", "session/pods"), seen(8.5, "False", "session/pods")]
+    assert len(untruths([drain], {POOLS: pool, GROUPS: history})) == again
 
 
 def test_of_kills_in_haste_only_a_life_that_comes_back_counts():
