@@ -144,7 +144,18 @@ class Api:
     async def create_namespace(self, name: str, labels: Mapping[str, str] | None = None) -> None:
         """Create a namespace, and wait until pods can be created in it."""
         body = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name, "labels": dict(labels or {})}}
-        await self.request("POST", "/api/v1/namespaces", body)
+
+        async def is_created() -> bool:
+            try:
+                await self.request("POST", "/api/v1/namespaces", body)
+            except ApiError as error:
+                if "being deleted" not in error.message:
+                    raise
+                return False
+            return True
+
+        # A worker of pytest may get tests of a file again whose namespace it has just deleted.
+        await eventually(f"an earlier namespace {name} to end", is_created)
         account = {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "default", "namespace": name}}
         try:
             await self.create(account)
