@@ -137,7 +137,7 @@ def test_a_killed_agent_changes_nothing_for_the_ranks(namespace):
 
     namespace.until(next_agent, lambda names: names and agent["metadata"]["name"] not in names, 60)
     namespace.until(lambda: namespace.available("actors-agent"), bool, 60)
-    namespace.until_ready("workergroup", "trainer", 30)
+    namespace.until_ready("workergroup", "trainer", 10)
 
 
 OPERATOR = "app.kubernetes.io/name=workergroups-operator"
@@ -178,7 +178,7 @@ def test_an_observer_that_ends_is_restarted_and_finds_the_ranks(namespace):
 
     namespace.until(restarts, lambda counts: counts == {"observer": 1, "reporter": 0}, 60)
     namespace.until(lambda: namespace.available("actors-agent"), bool, 60)
-    namespace.until_ready("workergroup", "trainer", 30)
+    namespace.until_ready("workergroup", "trainer", 10)
 
 
 GCS = "for p in /proc/[0-9]*; do [ $(cat $p/comm) = gcs_server ] && echo $p; done; true"

@@ -111,7 +111,7 @@ def test_a_killed_process_is_reported_and_the_others_continue(agent):
     agent.until(all_ready, Group())
     victim = workergroups.attach("trainer").execute_all_sync("pid")[1]
     os.kill(victim, signal.SIGKILL)
-    report = ranks(agent.go_on_until(lambda reports: ranks(reports).failures, seconds=30))
+    report = ranks(agent.go_on_until(lambda reports: ranks(reports).failures, seconds=5))
     assert report.failures[0].reason == "ProcessDied"
     assert (report.failures[0].rank, report.ready) == (1, "0")
 

@@ -53,7 +53,7 @@ def test_a_rank_that_dies_when_the_kernel_counts_a_kill_is_reported_as_out_of_me
     agent.go_on_until(lambda _: failures(agent))
     assert [(each.rank, each.reason) for each in failures(agent)] == [(1, "ProcessDied")]
     count()
-    agent.go_on_until(lambda _: failures(agent)[0].reason == "OutOfMemory", seconds=30)
+    agent.go_on_until(lambda _: failures(agent)[0].reason == "OutOfMemory", seconds=10)
     assert failures(agent)[0].message == memory_kills.MESSAGE
 
 

@@ -121,6 +121,7 @@ def test_a_rank_that_is_still_in_its_constructor_is_seen_there(local_ray):
     ):
         assert group.execute_rank_zero_sync("ping") == "pong"
         assert poll(lambda: "in load" in group.stacks()[1], timeout=60), "its process must be up"
+        assert "in its constructor" in group.stacks()[1]
         with group.deadline(1), pytest.raises(LateCallError, match="rank 1, in its constructor") as late:
             group.execute_all_sync("ping")
         assert "in load" in late.value.stacks[1]
