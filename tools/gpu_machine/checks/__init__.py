@@ -2,12 +2,26 @@
 
 from collections.abc import Callable
 
-from tools.gpu_machine.checks import devices, fabric, faults, heads, peers, preflights, seeds, starts, training, usage
+from tools.gpu_machine.checks import (
+    batches,
+    devices,
+    fabric,
+    faults,
+    heads,
+    peers,
+    preflights,
+    roles,
+    seeds,
+    starts,
+    training,
+    usage,
+)
 from tools.gpu_machine.checks.site import Site
 
 CHECKS: dict[str, Callable[[Site], None]] = {
     "devices": devices.check,
     **faults.CHECKS,
+    "batches": batches.check,
     "heads": heads.check,
     "peers": peers.check,
     "starts": starts.check,
@@ -17,4 +31,4 @@ CHECKS: dict[str, Callable[[Site], None]] = {
     "usage": usage.check,
 }
 # These need pieces with verl, and are run by name only.
-WITH_VERL = training.CHECKS
+WITH_VERL: dict[str, Callable[[Site], None]] = {**training.CHECKS, "roles": roles.check}

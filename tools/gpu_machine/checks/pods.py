@@ -27,7 +27,7 @@ def apply(site: Site, *objects: dict[str, Any]) -> None:
 def have_code(site: Site) -> None:
     """Let the ConfigMap with the ranks' classes be there."""
     only_print = ("--dry-run=client", "--output=yaml")
-    code = [f"--from-file={PROGRAMS / name}.py" for name in ("ranks", "eager")]
+    code = [f"--from-file={PROGRAMS / name}.py" for name in ("ranks", "eager", "grpo")]
     site.kubectl("apply", "--filename=-", stdin=site.kubectl("create", "configmap", "checks", *code, *only_print))
 
 

@@ -15,7 +15,7 @@ from tools.gpu_machine.checks import command_line, pods
 from tools.gpu_machine.checks.site import Site
 from tools.gpu_machine.layout import RESULTS
 
-_POOL = "verl"
+POOL = "verl"
 _DATA = "/data"
 _LEARNED = 0.4  # 0.016 is chance
 _STEP = re.compile(r"step:(\d+) - .*critic/score/mean:(?:np\.float64\()?([\d.e-]+)")
@@ -70,14 +70,14 @@ class Run:
 
 def check_eager(site: Site) -> None:
     """Train with the V1 trainer, and look at it meanwhile."""
-    _have_pool(site)
+    have_pool(site)
     run = _train(site, "eager", *_EAGER, _parallel(1), *_NO_CHECKPOINTS, at_steps={2: _look})
     site.say.row("GRPO with a reference policy learns: V1 trainer, tensor parallel 1", run.has_learned, run.curve)
 
 
 def check_graphs(site: Site) -> None:
     """Train with the older trainer, and with what vLLM does for speed."""
-    _have_pool(site)
+    have_pool(site)
     share = site.gpus // site.nodes
     run = _train(site, "graphs", *_GRAPHS, _parallel(share), *_NO_CHECKPOINTS)
     site.say.row(f"older trainer, CUDA graphs, tensor parallel {share}: it learns", run.has_learned, run.curve)
@@ -85,7 +85,7 @@ def check_graphs(site: Site) -> None:
 
 def check_kills(site: Site) -> None:
     """Kill the driver of a training, then a rank, and then replace the pool's nodes."""
-    _have_pool(site)
+    have_pool(site)
     faults = {3: _kill_driver, 5: _kill_rank, 7: _roll}
     run = _train(site, "killed", *_EAGER, _parallel(1), *_CHECKPOINTS, retries=4, at_steps=faults)
     site.say.row("it learns on when driver and rank are killed and the pool is rolled", run.has_learned, run.curve)
@@ -103,12 +103,12 @@ def _parallel(processes: int) -> str:
     return f"actor_rollout_ref.rollout.tensor_model_parallel_size={processes}"
 
 
-def _have_pool(site: Site) -> None:
+def have_pool(site: Site) -> None:
     """Let the pool be ready, with the model and its data on all nodes."""
-    if f"resourcepool.workergroups.dev/{_POOL}" not in site.kubectl("get", "resourcepools", "--output=name").split():
+    if f"resourcepool.workergroups.dev/{POOL}" not in site.kubectl("get", "resourcepools", "--output=name").split():
         pods.clear(site.kubectl)
     pods.apply(site, _pool(site))
-    pods.until_ready(site, f"resourcepool/{_POOL}")
+    pods.until_ready(site, f"resourcepool/{POOL}")
     well, printed = pods.run_program(site, "tiny_model", _DATA)
     if not well:
         raise ToolError(f"the model cannot be made: {printed}")
@@ -118,7 +118,7 @@ def _pool(site: Site) -> dict[str, object]:
     env = {"VLLM_USE_FLASHINFER_SAMPLER": "0", "HF_HUB_OFFLINE": "1", "RAY_DEDUP_LOGS": "0"}
     cpus = 28 // site.nodes  # a bundle of verl's has ten, and its queue of batches nine
     return site.pool(
-        _POOL,
+        POOL,
         env=[{"name": name, "value": value} for name, value in env.items()],
         volumes=[{"mountPath": _DATA, "hostPath": {"path": "/var/verl", "type": "DirectoryOrCreate"}}],
         resources={"requests": {"cpu": 1, "memory": "8Gi"}, "limits": {"cpu": cpus, "memory": "100Gi"}},
@@ -142,7 +142,7 @@ def _train(
     )
     waiting = dict(at_steps)
     run = Run()
-    words = ("job", "submit", _POOL, f"--name={name}", f"--retries={retries}", "--", *_COMMON, *options, *size)
+    words = ("job", "submit", POOL, f"--name={name}", f"--retries={retries}", "--", *_COMMON, *options, *size)
     log = Path(RESULTS, f"verl-{name}-{site.nodes}.log")
     with command_line.start(*words) as job, log.open("w") as file:
         assert job.stdout is not None
@@ -167,7 +167,7 @@ def _train(
 
 def _look(site: Site, name: str) -> None:
     """Read what a user reads who asks where the training stands."""
-    for words in (("status", _POOL), ("job", "list", _POOL), ("stacks", f"job/{name}", f"--pool={_POOL}")):
+    for words in (("status", POOL), ("job", "list", POOL), ("stacks", f"job/{name}", f"--pool={POOL}")):
         code, printed = command_line.run(site, *words)
         if words[0] == "stacks":
             found = sorted(set(re.findall(r"process(?:es)? (VLLM::\w+)", printed)))
@@ -183,7 +183,7 @@ def _kill_rank(site: Site, name: str) -> None:
 
 
 def _roll(site: Site, name: str) -> None:
-    code, printed = command_line.run(site, "restart", f"pool/{_POOL}", "--yes", seconds=300)
+    code, printed = command_line.run(site, "restart", f"pool/{POOL}", "--yes", seconds=300)
     site.say.row("the pool is rolled under the training", code == 0, printed.splitlines()[-1:])
 
 

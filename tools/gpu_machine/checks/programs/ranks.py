@@ -13,7 +13,7 @@ import torch
 import torch.distributed as dist
 
 import workergroups
-from workergroups import Dispatch, Worker, register
+from workergroups import DataProto, Dispatch, Worker, register
 
 FILE = "/tmp/replica.pt"
 HOLD = """
@@ -74,6 +74,32 @@ class Rank(Worker):
         torch.cuda.synchronize()
         rate = 5 * big.numel() * big.element_size() / (time.perf_counter() - began)
         return f"{rate / 1e9:.0f} GB/s, {dist.get_backend()}"
+
+    @register(Dispatch.DP_COMPUTE_PROTO)
+    def make_batch(self, rows: DataProto) -> DataProto:
+        """Return 64 MiB for each row, on the device: its number, again and again."""
+        numbers = rows.batch["row"].cuda().view(-1, 1)
+        return DataProto.from_dict({"numbers": numbers.expand(-1, 1 << 23).contiguous()})
+
+    @register(Dispatch.DP_COMPUTE_METRIC)
+    def sum_batch(self, batch: DataProto) -> tuple[str, int]:
+        """Return on which device the rows are, and their sum."""
+        numbers = batch.batch["numbers"]
+        return str(numbers.device), int(numbers.sum())
+
+    @register(Dispatch.ONE_TO_ALL, blocking=False)
+    def capture(self, seconds: float) -> int:
+        """Capture and replay CUDA graphs for some seconds; return how many were right."""
+        until, right = time.monotonic() + seconds, 0
+        while time.monotonic() < until:
+            graph = torch.cuda.CUDAGraph()
+            self.x.fill_(1)
+            with torch.cuda.graph(graph):
+                doubled = self.x * 2
+                time.sleep(0.02)
+            graph.replay()
+            right += int(doubled.sum()) == 2 * self.x.numel()
+        return right
 
     @register(Dispatch.ONE_TO_ALL)
     def compute(self, seconds: float) -> float:

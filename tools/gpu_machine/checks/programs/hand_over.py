@@ -1,0 +1,57 @@
+"""A driver hands batches from the ranks of one group to those of another; the last line is what was seen."""
+
+import json
+import resource
+import time
+
+import torch
+
+import workergroups
+from workergroups import DataProto
+
+ROWS, ROUNDS = 16, 10
+one = workergroups.attach("gpu", timeout=60)
+two = workergroups.attach("second", timeout=60)
+rows = DataProto.from_dict({"row": torch.arange(ROWS)})
+
+
+def memory() -> int:
+    """Return the most memory that this process has had, in MiB."""
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss >> 10
+
+
+def hand_over() -> tuple[float, list]:
+    """Return the seconds that it took, and what the other ranks saw."""
+    batch = one.make_batch(rows)
+    began = time.monotonic()
+    seen = two.sum_batch(batch)
+    return time.monotonic() - began, seen
+
+
+hand_over()
+before = memory()
+rounds = [hand_over() for _ in range(ROUNDS)]
+kept = one.make_batch(rows)
+captures = one.capture(5.0)
+while_captured = []
+until = time.monotonic() + 4
+while time.monotonic() < until:
+    while_captured.append(two.sum_batch(kept))
+seen = [each for _, each in rounds] + while_captured
+captured = workergroups.get(captures)
+del kept
+time.sleep(5)  # until the ranks have let go of it
+for group in (one, two):
+    group.allocate(1)  # gives back what torch keeps for the next tensors
+print(
+    json.dumps(
+        {
+            "seconds": min(seconds for seconds, _ in rounds),
+            "devices": sorted({device for each in seen for device, _ in each}),
+            "right": all(sum(total for _, total in each) == sum(range(ROWS)) << 23 for each in seen),
+            "rounds": len(seen),
+            "captured": captured,
+            "mib": memory() - before,
+        }
+    )
+)
