@@ -91,10 +91,11 @@ class Rank(Worker):
     def capture(self, seconds: float) -> int:
         """Capture and replay CUDA graphs for some seconds; return how many were right."""
         until, right = time.monotonic() + seconds, 0
+        pool = torch.cuda.graph_pool_handle()  # one for all: torch keeps what each graph had for itself
         while time.monotonic() < until:
             graph = torch.cuda.CUDAGraph()
             self.x.fill_(1)
-            with torch.cuda.graph(graph):
+            with torch.cuda.graph(graph, pool=pool):
                 doubled = self.x * 2
                 time.sleep(0.02)
             graph.replay()
