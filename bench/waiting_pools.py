@@ -23,6 +23,7 @@ from typing import Any
 
 import yaml
 
+from bench.running_process import RunningProcess
 from tests.simulation.api import Api, eventually
 from tests.simulation.control_plane import Access, control_plane
 from tests.simulation.scene import group, pool
@@ -50,41 +51,8 @@ class Figures:
     first_status_seconds: float = 0.0
 
 
-class Operator:
-    """A checkout's operator, and what the kernel reports about its process."""
-
-    def __init__(self, process: subprocess.Popen[bytes]) -> None:
-        self._process = process
-
-    @property
-    def cpu_seconds(self) -> float:
-        """Return the CPU time since its start."""
-        fields = Path(f"/proc/{self._process.pid}/stat").read_text().rpartition(")")[2].split()
-        return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
-
-    @property
-    def resident_mib(self) -> float:
-        """Return its private memory."""
-        return self._memory_mib("VmRSS")
-
-    @property
-    def peak_mib(self) -> float:
-        """Return the most memory that it has used."""
-        return self._memory_mib("VmHWM")
-
-    def _memory_mib(self, name: str) -> float:
-        status = Path(f"/proc/{self._process.pid}/status").read_text()
-        return int(status.partition(f"{name}:")[2].split()[0]) / 1024
-
-    async def percent(self, seconds: float) -> float:
-        """Return the percentage of a core that it uses during the next seconds."""
-        before, began = self.cpu_seconds, time.monotonic()
-        await asyncio.sleep(seconds)
-        return 100 * (self.cpu_seconds - before) / (time.monotonic() - began)
-
-
 @contextmanager
-def operator(checkout: Path, access: Access, profile: Path | None) -> Iterator[Operator]:
+def operator(checkout: Path, access: Access, profile: Path | None) -> Iterator[RunningProcess]:
     """Run within the context."""
     with tempfile.TemporaryDirectory(prefix="waiting-pools-") as directory:
         config = Path(directory) / "kubeconfig"
@@ -104,7 +72,7 @@ def operator(checkout: Path, access: Access, profile: Path | None) -> Iterator[O
             command = ["setpriv", "--pdeathsig=KILL", sys.executable, *profiler, str(program)]
             process = subprocess.Popen(command, env=environment, stderr=log)
             try:
-                yield Operator(process)
+                yield RunningProcess(process.pid)
             finally:
                 process.terminate()
                 process.wait(timeout=30)
@@ -177,7 +145,7 @@ def _has_status(body: Manifest) -> bool:
 
 
 async def measure(
-    access: Access, checkout: Path, running: Operator, pools: int, large: int, rest_after: float, window: float
+    access: Access, checkout: Path, running: RunningProcess, pools: int, large: int, rest_after: float, window: float
 ) -> Figures:
     """Create the pools, and measure the operator then, a minute later, and at rest."""
     figures = Figures()

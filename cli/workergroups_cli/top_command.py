@@ -60,7 +60,7 @@ def top(
         devices = [with_api_names(device._asdict()) for device in found.devices]
         print_list("Usage", found.ranks, devices=devices, troubles=found.troubles)
         return
-    _table_of_ranks(found.ranks)
+    table("GROUP", "RANKS", *COLUMNS, rows=[(each.group, each.ranks, *cells(each)) for each in found.ranks])
     if found.devices:
         print_text("")
         _table_of_devices(found.devices)
@@ -88,19 +88,14 @@ def _by_group(usages: Iterable[RankUsage], field: str) -> str:
     return ", ".join(f"{group} {ranges(ranks)}" for group, ranks in found.items())
 
 
-def _table_of_ranks(ranks: Sequence[RankUsage]) -> None:
-    columns = [activity.upper() for activity in ACTIVITIES]
-    rows = [
-        (
-            each.group,
-            each.ranks,
-            duration(each.seconds) if each.seconds else None,
-            *(_percent(each.activities[activity]) if each.seconds else None for activity in ACTIVITIES),
-            ", ".join(f"{method} {_percent(share)}" for method, share in list(each.methods.items())[:_METHODS]),
-        )
-        for each in ranks
-    ]
-    table("GROUP", "RANKS", "COUNTED", *columns, "METHODS", rows=rows)
+COLUMNS = ("COUNTED", *(activity.upper() for activity in ACTIVITIES), "METHODS")
+
+
+def cells(usage: RankUsage) -> Iterable[str | None]:
+    """Return what these columns show of some ranks."""
+    yield duration(usage.seconds) if usage.seconds else None
+    yield from (percent(usage.activities[activity]) if usage.seconds else None for activity in ACTIVITIES)
+    yield ", ".join(f"{method} {percent(share)}" for method, share in list(usage.methods.items())[:_METHODS])
 
 
 def _table_of_devices(devices: Sequence[DeviceRow]) -> None:
@@ -109,7 +104,7 @@ def _table_of_devices(devices: Sequence[DeviceRow]) -> None:
             each.pod,
             each.number,
             each.product,
-            None if each.utilization is None else _percent(each.utilization),
+            None if each.utilization is None else percent(each.utilization),
             _memory(each),
         )
         for each in devices
@@ -123,5 +118,6 @@ def _memory(device: DeviceRow) -> str | None:
     return f"{device.used_bytes / _GIB:.1f} of {device.total_bytes / _GIB:.0f} GiB"
 
 
-def _percent(share: float) -> str:
+def percent(share: float) -> str:
+    """Return a share in whole percent."""
     return f"{share:.0%}"

@@ -31,6 +31,7 @@ VERBS = {
     "stacks": Verb("group_commands", "stacks", "Show the Python stacks of processes, even while they hang."),
     "calls": Verb("group_commands", "calls", "List the calls that have not returned."),
     "top": Verb("top_command", "top", "Show what ranks spend time on, and how busy the devices are."),
+    "usage": Verb("usage_command", "usage", "Show for what pools had devices in the past, and what it cost."),
     "debug": Verb("debug_command", "debug", "List the processes that wait for a debugger, or attach to them."),
     "exec": Verb("pod_commands", "exec_", "Run a command on the head, at a process, or on every node."),
     "restart": Verb("lifecycle_commands", "restart", "Restart the ranks of a group or the nodes of a pool, and wait."),

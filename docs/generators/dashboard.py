@@ -57,6 +57,8 @@ def _now() -> Row:
         f'unless on (kind, namespace, name) workergroups_ready_reason{{reason=~"{_PENDING}"}}'
     )
     devices = f"sum by (state) (workergroups_pool_devices{{{_CHOSEN}}})"
+    spent = f'workergroups_pool_device_seconds_total{{{_CHOSEN}, state!="Pending"}}'
+    hours = f"sum by (namespace) (increase({spent}[24h])) / 3600"
     idle = f'workergroups_pool_devices{{{_CHOSEN}, state=~"Starting|Free|Launching"}}'
     return "Now", (
         _number(
@@ -74,6 +76,7 @@ def _now() -> Row:
             10,
         ),
         _stacked("Devices, by who holds them", devices, "{{state}}"),
+        _stacked("Hours of devices in a day, by namespace", hours, "{{namespace}}"),
         _sized(
             table.Panel()
             .title("Not ready, and why")

@@ -94,7 +94,8 @@ def _queue(client: Kube, memo: kopf.Memo) -> WorkQueue[ClusterKey]:
     steps = (trials.writes, applier.writes, publisher.writes)
     for each in (events, *steps):
         memo.resources.push_async_callback(each.close)
-    memo.metrics.is_leading = True
+    memo.metrics.silences = memo.heartbeats.silences
+    memo.metrics.is_leading = lambda: memo.leadership is None or memo.leadership.is_sure
     reconciler = Reconciler(
         client,
         memo.membership,
@@ -111,7 +112,7 @@ def _queue(client: Kube, memo: kopf.Memo) -> WorkQueue[ClusterKey]:
     def write_seconds(namespace: str) -> float:
         return max(writes.seconds(namespace) for writes in steps)
 
-    return WorkQueue(reconciler.reconcile, write_seconds, timings)
+    return WorkQueue(reconciler.reconcile, write_seconds, timings, memo.metrics.waited)
 
 
 def _configure(settings: kopf.OperatorSettings, timings: Timings) -> None:

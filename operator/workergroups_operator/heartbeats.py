@@ -139,6 +139,14 @@ class Heartbeats:
             self._beats[key].was_called_late = True
         return fresh
 
+    def silences(self) -> dict[ClusterKey, float]:
+        """Return for how many seconds each agent that should be there has not renewed its Lease.
+
+        A scrape calls this in its thread.
+        """
+        now = self._clock()
+        return {key: now - beat.changed for key, beat in list(self._beats.items()) if beat.away is None}
+
     def forget(self, key: ClusterKey) -> None:
         """Forget a cluster that is gone."""
         self._beats.pop(key, None)

@@ -4,7 +4,7 @@ Gauges of objects are those of the last reconcile: a scrape costs the API server
 object lives, such as restarts, comes from its status, and so survives a restart of the operator.
 """
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from prometheus_client import CollectorRegistry, Counter, Histogram, ProcessCollector, start_http_server
@@ -13,14 +13,20 @@ from prometheus_client.metrics_core import Metric
 from prometheus_client.registry import Collector
 
 from workergroups_api.group_status import WorkerGroupStatus
-from workergroups_api.manifest import WORKER_GROUP
+from workergroups_api.manifest import RESOURCE_POOL, WORKER_GROUP
 from workergroups_api.pool_status import ResourcePoolStatus
+from workergroups_operator.device_seconds import DeviceSeconds
 from workergroups_operator.membership import ClusterKey
 from workergroups_operator.status.conclusion import StatusUpdate
+from workergroups_operator.status.link_seconds import link_seconds
 
 _OBJECT = ("kind", "namespace", "name")
 # Seconds; a reconcile of a small cluster takes some hundredths.
 _BUCKETS = (0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0)
+# Seconds; conditions tell whole ones.
+_LINK_BUCKETS = (1.0, 3.0, 10.0, 30.0, 100.0, 300.0, 1000.0, 3000.0)
+
+Samples = Iterable[tuple[tuple[str, ...], float]]
 
 
 class Figures(NamedTuple):
@@ -34,7 +40,7 @@ class Figures(NamedTuple):
     # Nodes or ranks, and those that are ready; None while that is unknown.
     wanted: int | None
     ready: int | None
-    devices: Mapping[str, int]
+    devices: Mapping[str, int] | None
     restarts: int
     oldest_call: float | None
 
@@ -66,9 +72,12 @@ class Metrics(Collector):
 
     def __init__(self) -> None:
         self.registry = CollectorRegistry()
-        # Whether this process serves, and does not wait to replace the one that does.
-        self.is_leading = False
+        # Whether this process serves, and no other one can.
+        self.is_leading: Callable[[], bool] = lambda: False
         self._figures: dict[ClusterKey, tuple[Figures, ...]] = {}
+        self._device_seconds = DeviceSeconds()
+        # For how long each agent has not renewed its Lease, by namespace and cluster.
+        self.silences: Callable[[], Mapping[ClusterKey, float]] = dict
         self.registry.register(self)
         ProcessCollector(registry=self.registry)
         self._failures = Counter(
@@ -90,6 +99,19 @@ class Metrics(Collector):
             buckets=_BUCKETS,
             registry=self.registry,
         )
+        self._waits = Histogram(
+            "workergroups_reconcile_wait_seconds",
+            "How long a reconcile that was due waited for those of other clusters.",
+            buckets=_BUCKETS,
+            registry=self.registry,
+        )
+        self._links = Histogram(
+            "workergroups_condition_seconds",
+            "How long each condition took to become True when an object became ready; Ready is all of them.",
+            ("kind", "condition"),
+            buckets=_LINK_BUCKETS,
+            registry=self.registry,
+        )
 
     def serve(self, port: int) -> None:
         """Answer scrapes, outside the event loop."""
@@ -98,6 +120,10 @@ class Metrics(Collector):
     def note(self, key: ClusterKey, updates: Sequence[StatusUpdate]) -> None:
         """Take note of the present statuses of a cluster's objects; forget the others."""
         before, self._figures[key] = self._figures.get(key, ()), tuple(map(Figures.of, updates))
+        for figures in self._figures[key]:
+            kind, namespace, name = figures.object
+            if kind == RESOURCE_POOL.kind:
+                self._device_seconds.note(namespace, name, figures.devices)
         self._forget({each.object for each in before} - {each.object for each in self._figures[key]})
 
     def forget(self, key: ClusterKey) -> None:
@@ -108,11 +134,15 @@ class Metrics(Collector):
         for kind, namespace, name in gone:
             if kind == WORKER_GROUP.kind:
                 self._failures.remove_by_labels({"namespace": namespace, "name": name})
+            else:
+                self._device_seconds.forget(namespace, name)
 
     def written(self, update: StatusUpdate, result: str) -> None:
-        """Count the write of a status; failures that were in it count once it is taken."""
+        """Count the write of a status; what is new in it counts once it is taken."""
         self._writes.labels(result).inc()
         if result == "taken":
+            for condition, seconds in link_seconds(update):
+                self._links.labels(update.kind.kind, condition).observe(seconds)
             for failure in update.new_failures:
                 self._failures.labels(update.metadata["namespace"], update.metadata["name"], failure.reason).inc()
 
@@ -120,13 +150,24 @@ class Metrics(Collector):
         """Take note of a reconcile."""
         self._reconciles.labels("failed" if has_failed else "done").observe(seconds)
 
+    def waited(self, seconds: float) -> None:
+        """Take note of how long a reconcile waited for others."""
+        self._waits.observe(seconds)
+
     def collect(self) -> Iterator[Metric]:
         """Yield the metrics of all objects. A scrape calls this in its thread."""
-        yield _gauge("leading", "1 in the process that serves, 0 in one that waits.", (), [((), self.is_leading)])
-        if not self.is_leading:
+        is_leading = self.is_leading()
+        yield _gauge("leading", "1 in the process that serves, 0 in one that waits.", (), [((), is_leading)])
+        if not is_leading:
             return
         known = [figures for of_cluster in list(self._figures.values()) for figures in of_cluster]
         yield _gauge("clusters", "Ray clusters that have pools or groups.", (), [((), len(self._figures))])
+        yield _gauge(
+            "agent_silence_seconds",
+            "For how long the agent of a Ray cluster has not renewed its Lease, which it does every 2.5 s.",
+            ("namespace", "cluster"),
+            [((key.namespace, key.name), seconds) for key, seconds in self.silences().items()],
+        )
         yield _gauge(
             "ready",
             "1 if the condition Ready is True, else 0.",
@@ -155,7 +196,7 @@ class Metrics(Collector):
             "pool_devices",
             "Devices of the pool's nodes by what holds them; none on CPUs.",
             ("namespace", "name", "state"),
-            [((*f.object[1:], state), number) for f in known for state, number in f.devices.items()],
+            [((*f.object[1:], state), number) for f in known for state, number in (f.devices or {}).items()],
         )
         yield _gauge(
             "group_oldest_call_timestamp_seconds",
@@ -163,26 +204,33 @@ class Metrics(Collector):
             ("namespace", "name"),
             [(f.object[1:], f.oldest_call) for f in known if f.oldest_call is not None],
         )
-        restarts = CounterMetricFamily(
-            "workergroups_group_restarts",
-            "Restarts of a group after failures, since it exists.",
-            None,
-            ("namespace", "name"),
+        yield _counter(
+            "pool_device_seconds",
+            "Seconds of the pool's devices by what held them, since this operator serves; none on CPUs.",
+            ("namespace", "name", "state"),
+            self._device_seconds.spent(),
         )
-        for figures in known:
-            if figures.object[0] == WORKER_GROUP.kind:
-                restarts.add_metric(figures.object[1:], figures.restarts)
-        yield restarts
+        yield _counter(
+            "group_restarts",
+            "Restarts of a group after failures, since it exists.",
+            ("namespace", "name"),
+            [(f.object[1:], f.restarts) for f in known if f.object[0] == WORKER_GROUP.kind],
+        )
 
 
 def _known(figures: Sequence[Figures], field: str) -> list[tuple[tuple[str, ...], float]]:
     return [(each.object, number) for each in figures if (number := getattr(each, field)) is not None]
 
 
-def _gauge(
-    name: str, text: str, labels: tuple[str, ...], samples: Sequence[tuple[tuple[str, ...], float]]
-) -> GaugeMetricFamily:
-    family = GaugeMetricFamily(f"workergroups_{name}", text, labels=labels)
+def _gauge(name: str, text: str, labels: tuple[str, ...], samples: Samples) -> Metric:
+    return _family(GaugeMetricFamily(f"workergroups_{name}", text, labels=labels), samples)
+
+
+def _counter(name: str, text: str, labels: tuple[str, ...], samples: Samples) -> Metric:
+    return _family(CounterMetricFamily(f"workergroups_{name}", text, labels=labels), samples)
+
+
+def _family(family: GaugeMetricFamily | CounterMetricFamily, samples: Samples) -> Metric:
     for values, number in samples:
         family.add_metric(values, number)
     return family

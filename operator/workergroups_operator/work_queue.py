@@ -54,9 +54,11 @@ class WorkQueue(Generic[Key]):
         work: Callable[[Key], Awaitable[Result]],
         write_seconds: Callable[[str], float],
         timings: Timings,
+        waited: Callable[[float], None] = lambda _: None,
     ) -> None:
-        """`write_seconds`: how long a write in a namespace takes."""
+        """`write_seconds`: how long a write in a namespace takes. `waited` gets how long each run waited for others."""
         self._work = work
+        self._waited = waited
         self._timings = timings
         self._fair = FairReconciles(write_seconds, timings)
         self._added: dict[Key, asyncio.Event] = {}
@@ -102,8 +104,11 @@ class WorkQueue(Generic[Key]):
             await self._wait(added, resync if delay is None else min(delay, resync))
 
     async def _try(self, key: Key, added: asyncio.Event) -> Result:
+        clock = asyncio.get_running_loop().time
+        due = clock()
         try:
             async with self._fair.slot(key.namespace):
+                self._waited(clock() - due)
                 added.clear()
                 return await self._work(key)
         except Exception as error:

@@ -69,6 +69,10 @@ class Api:
         """Send JSON text, and ignore the body of a successful answer; raise ApiError if it is rejected."""
         await self._ask(method, path, data, {}, {"Content-Type": content_type})
 
+    async def text(self, path: str) -> str:
+        """Return an answer as it is."""
+        return await self._ask("GET", path, None, {}, {})
+
     async def table(self, kind: Kind, namespace: str) -> dict[str, dict[str, Any]]:
         """Return the columns of `kubectl get` for each object, by name; they contain nothing that users wrote."""
         headers = {"Accept": "application/json;as=Table;v=v1;g=meta.k8s.io"}

@@ -52,7 +52,7 @@ _NOT_CHECKED = re.compile(r", <nil>: Invalid value: (null|\"null\"): some valida
 _ANONYMOUS = "system:anonymous"
 _SERVICE_ACCOUNT = "system:serviceaccount:"
 _READING = ("get", "list", "watch")
-_FOR_EDITORS = ("secrets", "pods/exec", "pods/portforward")
+_FOR_EDITORS = ("secrets", "pods/exec", "pods/portforward", "services/proxy")
 _INSTALLED_BY = {GROUP: "the chart of WorkerGroups (helm upgrade --install workergroups ...)", "ray.io": "KubeRay"}
 _LONGEST = 300
 

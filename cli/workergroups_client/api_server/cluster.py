@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlencode
 
-from workergroups_api.manifest import POD, RESOURCE_POOL, WORKER_GROUP, Kind, Manifest
+from workergroups_api.manifest import POD, RESOURCE_POOL, SERVICE, WORKER_GROUP, Kind, Manifest
 from workergroups_common.path_segment import InvalidName, path_segment
 
 from ..errors import ClientError, NotFoundError, NotInstalledError, NotRunningError, UnauthorizedError
@@ -145,6 +145,11 @@ class Cluster:
             )
         except NotFoundError:
             return
+
+    def ask_service(self, namespace: str, service: str, path: str, query: Mapping[str, str]) -> Any:
+        """Return what a Service, as ``NAME:PORT``, answers to a request through the API server, parsed as JSON."""
+        path = f"{self._path(SERVICE, namespace)}/{_segment(service)}/proxy/{path}"
+        return self._rest.request("GET", path, query=query)
 
     def open_exec(
         self, pod: str, container: str, command: Sequence[str], *, stdin: bool = False, tty: bool = False

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import secrets
 from collections.abc import Iterable, Mapping, Sequence
@@ -9,6 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from workergroups.tracing import SPAN_VARIABLES
 from workergroups_api.vocabulary import JobVariable
 from workergroups_common.text import plain
 
@@ -63,7 +65,8 @@ class Submission:
                 "first a letter or a digit, at most 200"
             )
         env_of_ray = packed(merged(runtime_env or {}, directory, {}))
-        return cls(job, command, env_of_ray, env or {}, tuple(env_from), node)
+        span = {name: os.environ[name] for name in SPAN_VARIABLES if name in os.environ}
+        return cls(job, command, env_of_ray, {**span, **(env or {})}, tuple(env_from), node)
 
     def start(
         self, pool: Handle, kept: KeptRecords, job_id: str, attempt: int, patience: float, *, again: bool = False

@@ -109,6 +109,11 @@ def of_each_rank(tables: UsageTables, uid: str) -> list[RankUsage]:
     return found
 
 
+def of_rows(group: str, rows: Sequence[RankSecondsRow]) -> RankUsage:
+    """Return the usage of a group whose ranks are not told apart."""
+    return _of(group, "", {0: rows})
+
+
 @dataclass(frozen=True)
 class _Incarnation:
     """The newest incarnation of a group."""

@@ -1,7 +1,7 @@
 """What the conditions of pools and groups rest on, the one way to sum them up, and the update that writes them."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import datetime
 
 from workergroups_api import names
@@ -67,8 +67,8 @@ class StatusUpdate:
     is_cause: bool = False
     # What else events should report; the reason of each is an `EventReason`.
     news: tuple[Explanation, ...] = ()
-    # For the metrics: a pool's devices by state; a group's oldest call, and the failures that no status had before.
-    devices: Mapping[str, int] = field(default_factory=dict)
+    # For the metrics: a pool's devices by state, None if that is unknown; a group's oldest call, and new failures.
+    devices: Mapping[str, int] | None = None
     oldest_call: datetime | None = None
     new_failures: tuple[KeptFailure, ...] = ()
 

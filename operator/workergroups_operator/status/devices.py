@@ -35,13 +35,15 @@ def device_states(pool: ResourcePool, inputs: StatusInputs, ready: Iterable[str]
         return {}
     if pool.name in inputs.decisions.suspended_pools:
         return {DeviceState.PENDING: total * per_node}
-    if unvouched(pool, inputs) is not None:
-        return {DeviceState.UNKNOWN: total * per_node}
     pods = inputs.observed.pods_of(Component.WORKER, node_group_of(pool))
+    with_node = min(total, sum(bool(pod["spec"].get("nodeName")) for pod in pods))
+    if unvouched(pool, inputs) is not None:
+        counts = {DeviceState.UNKNOWN: with_node * per_node, DeviceState.PENDING: (total - with_node) * per_node}
+        return {state: number for state, number in counts.items() if number}
     placed = pools.placed_nodes(pool, inputs)[:total]
-    held = min(total, max(len(placed), sum(bool(pod["spec"].get("nodeName")) for pod in pods)))
+    held = max(len(placed), with_node)
     found = Counter(_of_bundles(pool, placed, inputs, frozenset(ready)))
-    counts: dict[str, int] = {state: number * pool.spec.accelerator.per_process for state, number in found.items()}
+    counts = {state: number * pool.spec.accelerator.per_process for state, number in found.items()}
     counts |= {DeviceState.PENDING: (total - held) * per_node, DeviceState.STARTING: (held - len(placed)) * per_node}
     return {state: number for state, number in counts.items() if number}
 

@@ -1,6 +1,7 @@
 """A real Prometheus, from Debian's package, that scrapes the operator and knows the chart's alerts."""
 
 import json
+import os
 import socket
 import subprocess
 import time
@@ -11,6 +12,7 @@ from pathlib import Path
 import pytest
 import yaml
 
+from tests.cluster.command_line import CommandLine
 from tests.cluster.drivers import drive
 from tests.cluster.kubectl import group, kubectl, pool
 
@@ -42,7 +44,7 @@ NOTHING_IS_FINE = {
 
 class Prometheus:
     def __init__(self, port, folder):
-        self.url = f"http://127.0.0.1:{port}/api/v1"
+        self.port, self.url = port, f"http://127.0.0.1:{port}/api/v1"
         self.folder = folder
 
     def scrape_ray(self, namespace):
@@ -54,8 +56,17 @@ class Prometheus:
             for each in pod["spec"]["containers"][0]["ports"]
             if each["name"] == "metrics"
         }
-        targets = [f"{pod['status']['podIP']}:{port}" for pod in pods]
-        (self.folder / "ray.json").write_text(json.dumps([{"targets": targets}]))
+        targets = [
+            {
+                "targets": [f"{pod['status']['podIP']}:{port}"],
+                "labels": {
+                    "namespace": namespace.name,
+                    "workergroups_dev_pool": pod["metadata"]["labels"].get("workergroups.dev/pool", ""),
+                },
+            }
+            for pod in pods
+        ]
+        (self.folder / "ray.json").write_text(json.dumps(targets))
 
     def ask(self, path, **query):
         with urllib.request.urlopen(f"{self.url}/{path}?{urllib.parse.urlencode(query)}", timeout=10) as answer:
@@ -95,7 +106,7 @@ def prometheus(debian, tmp_path_factory):
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
     command = [debian / "prometheus", f"--config.file={folder}/prometheus.yml", f"--storage.tsdb.path={folder}/data"]
-    process = subprocess.Popen([*command, f"--web.listen-address=127.0.0.1:{port}"], stderr=subprocess.DEVNULL)
+    process = subprocess.Popen([*command, f"--web.listen-address=:{port}"], stderr=subprocess.DEVNULL)
     server = Prometheus(port, folder)
     end = time.monotonic() + 60
     while True:
@@ -143,6 +154,54 @@ def test_each_second_of_the_ranks_is_booked(prometheus, namespace):
         print(found)
         assert time.monotonic() < end, found
         time.sleep(1)
+
+
+# The API server connects a Service to pods only, so a pod passes on what the Prometheus of this machine answers.
+PASSES_ON = """
+import http.server, sys, urllib.request
+class Handler(http.server.BaseHTTPRequestHandler):
+    def do_GET(self):
+        with urllib.request.urlopen(sys.argv[1] + self.path) as answer:
+            body = answer.read()
+        self.send_response(200)
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+http.server.HTTPServer(("", 9090), Handler).serve_forever()
+"""
+
+
+@pytest.fixture
+def service(prometheus, namespace):
+    """A Service in whose place Prometheus answers."""
+    (subset,) = json.loads(kubectl("get", "endpoints", "kubernetes", "--output=json"))["subsets"]
+    machine = f"http://{subset['addresses'][0]['ip']}:{prometheus.port}"
+    metadata = {"name": "prometheus", "labels": {"app": "prometheus"}}
+    image = {"image": os.environ["OPERATOR_IMAGE"], "imagePullPolicy": "IfNotPresent"}
+    container = {"name": "prometheus", "command": ["python3", "-c", PASSES_ON, machine], **image}
+    ports = [{"port": 9090}]
+    namespace.apply(
+        {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": {"containers": [container]}},
+        {
+            "apiVersion": "v1",
+            "kind": "Service",
+            "metadata": metadata,
+            "spec": {"ports": ports, "selector": metadata["labels"]},
+        },
+    )
+    namespace.run("wait", "pod/prometheus", "--for=condition=Ready", "--timeout=60s")
+    return f"{namespace.name}/prometheus:9090"
+
+
+def test_the_command_line_shows_what_each_device_and_each_rank_did(namespace, service, tmp_path):
+    """Two devices of two ranks that are ready all the time, and that nothing calls."""
+    time.sleep(60)  # of which each second is counted, whatever was before
+    workergroups = CommandLine(namespace, tmp_path)
+    found = workergroups.json("usage", "actors", "--since=1m", f"--prometheus={service}", "--price=60")
+    (of_pool,), (of_group,) = found["items"], found["groups"]
+    assert of_pool["states"] == {"Ready": pytest.approx(120, rel=0.02)}
+    assert of_pool["cost"] == pytest.approx(2, rel=0.02)
+    assert (of_group["group"], of_group["activities"]["Idle"] > 0.95) == ("actors", True)
 
 
 def test_a_pool_that_waits_becomes_an_alert_and_one_that_is_gone_no_series(prometheus, namespace):

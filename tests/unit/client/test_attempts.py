@@ -412,6 +412,16 @@ def test_the_number_of_the_attempt_is_not_the_users(monkeypatch):
     }
 
 
+def test_a_later_attempt_too_is_a_part_of_the_span_in_which_the_job_was_submitted(monkeypatch):
+    span = {"TRACEPARENT": "00-11112222333344445555666677778888-1234567812345678-01", "TRACESTATE": "vendor=1"}
+    for name, value in span.items():
+        monkeypatch.setenv(name, value)
+    world = World(monkeypatch, loses_head(), ends("SUCCEEDED"))
+    list(world.submit(env={"TRACESTATE": "of=the-user"}).logs(follow=True))
+    found = world.jobs["train-2"]["runtime_env"]["env_vars"]
+    assert (found["TRACEPARENT"], found["TRACESTATE"]) == (span["TRACEPARENT"], "of=the-user")
+
+
 def test_attempts_have_one_key_and_submissions_another(monkeypatch):
     world = World(monkeypatch)
     made = [

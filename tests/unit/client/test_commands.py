@@ -42,6 +42,7 @@ VERBS = [
     "stacks",
     "calls",
     "top",
+    "usage",
     "debug",
     "exec",
     "restart",

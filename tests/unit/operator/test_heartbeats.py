@@ -46,6 +46,15 @@ def test_an_agent_that_renews_is_there(world):
     assert (heartbeat.session, heartbeat.is_silent, heartbeat.away_seconds) == ("s", False, 0)
 
 
+def test_the_silence_of_an_agent_ends_with_its_next_renewal(world):
+    world.heartbeat(after=4.0)
+    assert world.beats.silences() == {KEY: 4.0}
+    world.beat()
+    assert world.beats.silences() == {KEY: 0.0}
+    world.beats.forget(KEY)
+    assert world.beats.silences() == {}
+
+
 def test_a_late_agent_is_silent_only_at_the_second_look(world):
     assert world.beats.late() == []
     world.now += 6

@@ -1,5 +1,7 @@
 """What Prometheus reads."""
 
+from datetime import timedelta
+
 import pytest
 from prometheus_client import generate_latest
 from prometheus_client.parser import text_string_to_metric_families
@@ -39,7 +41,7 @@ def scraped(metrics):
 
 def noted(*updates):
     metrics = Metrics()
-    metrics.is_leading = True
+    metrics.is_leading = lambda: True
     metrics.note(KEY, updates)
     return metrics
 
@@ -71,7 +73,7 @@ AWAY = AgentHeartbeat(known=(HEAD, "s1"), away_seconds=60.0)
     [
         ({"pools": (pool(suspend=True),)}, {"Pending": 4}),
         ({"pools": (pool(),)}, {"Pending": 4}),
-        ({"pools": (ready_pool(),), "agent": AWAY}, {"Unknown": 4}),
+        ({"pools": (ready_pool(),), "agent": AWAY}, {"Pending": 4}),
         ({"pools": (pool(accelerator={"vendor": "none"}),)}, {}),
     ],
 )
@@ -111,6 +113,14 @@ def test_devices_of_a_pod_that_starts_are_held_and_nobody_uses_them():
     assert states(pools=(half,), pods=(pod("head"), placed, starts)) == {"Free": 2, "Pending": 2}
 
 
+def test_without_the_agent_devices_are_unknown_whose_pods_have_a_node():
+    placed, waits = workers("p-0", "p-1")
+    placed["spec"]["nodeName"] = "gpu-0"
+    waits["spec"].pop("nodeName", None)
+    found = states(pools=(ready_pool(),), agent=AWAY, pods=(pod("head"), placed, waits))
+    assert found == {"Unknown": 2, "Pending": 2}
+
+
 def test_what_is_unknown_has_no_number():
     lost = observed(pools=(ready_pool(),), agent=AgentHeartbeat(known=(HEAD, "s1"), away_seconds=60.0))
     found = scraped(noted(*statuses(lost).updates))
@@ -122,6 +132,13 @@ def of_group(status="True", reason="RanksReady", **more):
     ready = Condition(type="Ready", status=status, reason=reason, last_transition_time=NOW)
     after = WorkerGroupStatus(restarts=RestartHistory(count=3), world_size=4, ready_ranks=4)
     return StatusUpdate(WORKER_GROUP, group().metadata, after, after, None, ready, **more)
+
+
+def test_the_seconds_of_devices_are_counted_until_the_pool_is_gone():
+    metrics = noted(*statuses(observed(pools=(ready_pool(),))).updates)
+    assert scraped(metrics)["workergroups_pool_device_seconds_total", *POOL[1:], "Free"] > 0
+    metrics.forget(KEY)
+    assert not [name for name in scraped(metrics) if "team" in name]
 
 
 def test_restarts_are_those_since_the_group_exists_and_a_call_has_its_beginning():
@@ -156,10 +173,29 @@ def test_of_a_group_that_is_gone_nothing_is_left(end):
 def test_a_process_that_waits_says_nothing_of_pools_and_groups():
     metrics = noted(of_group())
     assert scraped(metrics)["workergroups_leading",] == 1
-    metrics.is_leading = False
+    metrics.is_leading = lambda: False
     found = scraped(metrics)
     assert found["workergroups_leading",] == 0
     assert not [name for name in found if "team" in name]
+
+
+def test_what_became_ready_is_counted_once_its_status_is_taken():
+    before = Condition(type="Ready", status="False", reason="Launching", last_transition_time=NOW)
+    ready = Condition(type="Ready", status="True", reason="RanksReady", last_transition_time=NOW + timedelta(seconds=4))
+    old, new = WorkerGroupStatus(conditions=(before,)), WorkerGroupStatus(conditions=(ready,))
+    update = StatusUpdate(WORKER_GROUP, group().metadata, old, new, before, ready)
+    metrics = noted(update)
+    for result in ("failed", "taken"):
+        metrics.written(update, result)
+    found = scraped(metrics)
+    assert found["workergroups_condition_seconds_count", "Ready", "WorkerGroup"] == 1
+    assert found["workergroups_condition_seconds_sum", "Ready", "WorkerGroup"] == 4
+
+
+def test_agents_that_are_silent_are_seen():
+    metrics = noted()
+    metrics.silences = lambda: {KEY: 7.5}
+    assert scraped(metrics)["workergroups_agent_silence_seconds", KEY.name, KEY.namespace] == 7.5
 
 
 def test_reconciles_are_counted_by_duration_and_outcome():

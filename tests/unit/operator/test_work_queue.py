@@ -107,3 +107,23 @@ def test_many_failures_in_a_moment_are_one_failure_for_the_time_of_the_next_try(
             await asyncio.sleep(0.05)
 
     assert [time for time in times_of_runs(work, 3, add_often) if time > 1.1][:1] <= [2.5]
+
+
+def test_a_run_says_how_long_it_waited_for_others():
+    waits = []
+
+    async def work(_):
+        await asyncio.sleep(3)
+        return Result(None)
+
+    async def scenario():
+        queue = WorkQueue(work, lambda _: 0.0, TIMINGS, waits.append)
+        for number in range(200):
+            queue.add(ClusterKey("team", f"k{number}"))
+        await asyncio.sleep(1000)
+        await queue.close()
+
+    run(scenario())
+    assert len(waits) == 200
+    assert (min(waits), max(waits) % 3) == (0, 0)
+    assert max(waits) >= 3

@@ -56,6 +56,11 @@ def method_names(handle: ActorHandle) -> list[str]:
     return list(handle._ray_method_signatures)
 
 
+def has_parameter(handle: ActorHandle, method: str, name: str) -> bool:
+    """Return whether a method that can be called through the handle has a parameter of that name."""
+    return any(parameter.name == name for parameter in handle._ray_method_signatures.get(method, ()))
+
+
 def failed_in_constructor(error: RayActorError) -> bool:
     """Return whether the actor of this error died because its constructor raised."""
     return bool(error._actor_init_failed)

@@ -10,12 +10,13 @@ from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import Any, TypeVar, cast
 
+from workergroups import tracing
 from workergroups.errors import InvalidTypeError
 from workergroups.protocol import DataProto
 
 from .dispatch import (
     DispatchFns,
-    allowing_discard,
+    allowing_notes,
     collect_all_to_all,
     collect_dp_compute_data_proto,
     cut_padding,
@@ -127,28 +128,31 @@ def _on_rank(function: Callable[..., Any], materialize_futures: bool) -> Callabl
 
     if inspect.isgeneratorfunction(function) or inspect.isasyncgenfunction(function):
         return function
+    name = getattr(function, "__name__", type(function).__name__)
 
     if inspect.iscoroutinefunction(function):
 
         @functools.wraps(function)
         async def method(*args: Any, **kwargs: Any) -> Any:
-            args, kwargs, discard = prepare(args, kwargs)
-            with _call() as is_from_driver:
-                result = await function(*args, **kwargs)
+            with tracing.of_rank(name, kwargs.pop(tracing.NOTE, None)):
+                args, kwargs, discard = prepare(args, kwargs)
+                with _call() as is_from_driver:
+                    result = await function(*args, **kwargs)
             return None if discard else _sendable(function, result, is_from_driver)
 
     else:
 
         @functools.wraps(function)
         def method(*args: Any, **kwargs: Any) -> Any:
-            args, kwargs, discard = prepare(args, kwargs)
-            with _call() as is_from_driver:
-                result = function(*args, **kwargs)
+            with tracing.of_rank(name, kwargs.pop(tracing.NOTE, None)):
+                args, kwargs, discard = prepare(args, kwargs)
+                with _call() as is_from_driver:
+                    result = function(*args, **kwargs)
             return None if discard else _sendable(function, result, is_from_driver)
 
     # Ray checks calls against the signature, which it would take from the wrapped function.
     del method.__wrapped__
-    method.__signature__ = allowing_discard(inspect.signature(function))  # type: ignore[attr-defined]
+    method.__signature__ = allowing_notes(inspect.signature(function))  # type: ignore[attr-defined]
     return method
 
 
@@ -207,11 +211,12 @@ def _bound_method(handle: WorkerGroup, name: str, registered: RegisteredMethod) 
 
     def call(*args: Any, **kwargs: Any) -> Any:
         group = handle._for_one_call()
-        args, kwargs = dispatch_fn(group, *args, **kwargs)
-        padding = take_padding(kwargs)
-        execute = group.execute_all if is_for_all else group.execute_rank_zero
-        output = execute(name, *args, **kwargs)
-        collected = collect_fn(group, group._get(name, output) if blocking else output)
+        with tracing.of_call(group.name_prefix, name):
+            args, kwargs = dispatch_fn(group, *args, **kwargs)
+            padding = take_padding(kwargs)
+            execute = group.execute_all if is_for_all else group.execute_rank_zero
+            output = execute(name, *args, **kwargs)
+            collected = collect_fn(group, group._get(name, output) if blocking else output)
         return collected if padding is None else cut_padding(collected, padding)
 
     call.__name__ = call.__qualname__ = name

@@ -11,7 +11,7 @@ with a length and ``chunk(chunks)``: a `DataProto`, a `DataProtoFuture`, a Tenso
 What a dispatch function tells its group, and the group its ranks, about one call (padding, and unwanted results)
 travels among the keywords of the call, under names that no user's argument has. There is no other way: a dispatch
 function returns ``(args, kwargs)``, users wrap these functions and pass on what they return, and a rank gets the
-arguments of a Ray actor's method and nothing else.
+arguments of a Ray actor's method and nothing else. The span of the call comes to each rank in the same way.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ from typing import Any, NamedTuple, TypedDict
 
 import ray
 
+from workergroups import tracing
 from workergroups.errors import InvalidTypeError, InvalidValueError
 from workergroups.protocol import DataProtoFuture
 from workergroups.protocol.joining import join
@@ -222,13 +223,12 @@ def take_discard(kwargs: dict[str, Any]) -> bool:
     return bool(kwargs.pop(_DISCARD, False))
 
 
-def allowing_discard(signature: inspect.Signature) -> inspect.Signature:
-    """Return the signature of a rank's method, against which Ray checks calls, with room for the rank's note."""
+def allowing_notes(signature: inspect.Signature) -> inspect.Signature:
+    """Return the signature of a rank's method, against which Ray checks calls, with room for the rank's notes."""
     parameters = list(signature.parameters.values())
-    if any(parameter.kind is inspect.Parameter.VAR_KEYWORD for parameter in parameters):
-        return signature
-    discard = inspect.Parameter(_DISCARD, inspect.Parameter.KEYWORD_ONLY, default=False)
-    return signature.replace(parameters=[*parameters, discard])
+    keywords = [parameter for parameter in parameters if parameter.kind is inspect.Parameter.VAR_KEYWORD]
+    notes = [inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=None) for name in (_DISCARD, tracing.NOTE)]
+    return signature.replace(parameters=[*parameters[: len(parameters) - len(keywords)], *notes, *keywords])
 
 
 def _shared(worker_group: WorkerGroup, value: Any) -> Any:

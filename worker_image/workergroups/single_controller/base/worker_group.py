@@ -80,6 +80,9 @@ class WorkerGroup(ABC):
     `decorator.bound_methods` are those that its ranks' class registers.
     """
 
+    name_prefix = ""
+    """Begins the ranks' names, if they have names."""
+
     def __init__(self) -> None:
         # The places that the ranks have registered in each mesh, and the plans made from them.
         self._dispatch_info: dict[str, list[int]] = {}

@@ -8,9 +8,10 @@ from typing import Any
 
 from ray.actor import ActorHandle
 
+from workergroups import tracing
 from workergroups.announcements.notices import NoticeReader
 from workergroups.errors import GroupClosedError
-from workergroups.ray_private.actors import actor_id, method_names
+from workergroups.ray_private.actors import actor_id, has_parameter, method_names
 
 from . import group_record
 
@@ -83,6 +84,10 @@ class GroupRanks:
         except AttributeError:
             known = sorted(name for name in method_names(worker) if not name.startswith("_"))
             raise AttributeError(f"the ranks' class has no method {method_name!r}; it has {', '.join(known)}") from None
+        span = tracing.present_call()
+        # Ranks with an older library, and methods that are not registered, cannot have it.
+        if span is not None and has_parameter(worker, method_name, tracing.NOTE):
+            kwargs = {**kwargs, tracing.NOTE: span}
         try:
             return method.remote(*args, **kwargs)
         except TypeError as error:
