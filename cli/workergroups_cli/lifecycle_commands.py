@@ -31,6 +31,7 @@ from .options import (
     Env,
     EnvFrom,
     Name,
+    Names,
     Namespace,
     Timeout,
     WorkingDir,
@@ -191,12 +192,7 @@ def resume(name: Name, timeout: Timeout = LONGEST_WAIT, namespace: Namespace = N
 
 
 def down(
-    names: Annotated[
-        list[str],
-        typer.Argument(
-            metavar="NAME...", help="Pools and groups; a name alone means both.", autocompletion=complete_name
-        ),
-    ],
+    names: Names,
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
     namespace: Namespace = None,
     context: Context = None,

@@ -100,6 +100,10 @@ PoolName = Annotated[
     str, typer.Argument(metavar="POOL", help="A pool, or a group on it.", autocompletion=complete_name)
 ]
 Name = Annotated[str, typer.Argument(metavar="NAME", help="A pool, or else a group.", autocompletion=complete_name)]
+Names = Annotated[
+    list[str],
+    typer.Argument(metavar="NAME...", help="Pools and groups; a name alone means both.", autocompletion=complete_name),
+]
 GroupOrProcesses = Annotated[
     str | None,
     typer.Argument(

@@ -13,18 +13,13 @@ from workergroups_client.objects.goals import Goal, wait_for
 from workergroups_client.objects.names import Target, find_all
 
 from .exit_codes import TIME_IS_UP
-from .options import LONGEST_WAIT, Context, Namespace, Timeout, complete_name, seconds_of
+from .options import LONGEST_WAIT, Context, Names, Namespace, Timeout, seconds_of
 from .output import Teller, complain, print_text
 from .progress import listed, show_until_ready
 
 
 def wait(
-    names: Annotated[
-        list[str],
-        typer.Argument(
-            metavar="NAME...", help="Pools and groups; a name alone means both.", autocompletion=complete_name
-        ),
-    ],
+    names: Names,
     goal: Annotated[
         str, typer.Option("--for", metavar="CONDITION", help="Such as Ready, Complete, Suspended or UpToDate=False.")
     ] = "Ready",

@@ -1,5 +1,6 @@
 """Manifests as plain dicts, and the kinds that operator and agent use."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -27,6 +28,14 @@ class Kind:
         """The version of the API group."""
         return self.api_version.rpartition("/")[2]
 
+    def manifest(self, metadata: Manifest, **fields: Any) -> Manifest:
+        """Return an object of this kind."""
+        return {"apiVersion": self.api_version, "kind": self.kind, "metadata": metadata, **fields}
+
+    def reference(self, name: str, uid: str, **fields: Any) -> Manifest:
+        """Return a reference to an object of this kind, as owners and events have it."""
+        return {"apiVersion": self.api_version, "kind": self.kind, "name": name, "uid": uid, **fields}
+
 
 RESOURCE_POOL = Kind(API_VERSION, "ResourcePool", "resourcepools")
 WORKER_GROUP = Kind(API_VERSION, "WorkerGroup", "workergroups")
@@ -48,26 +57,8 @@ LEASE = Kind("coordination.k8s.io/v1", "Lease", "leases")
 CORE_EVENT = Kind("v1", "Event", "events")
 EVENT = Kind("events.k8s.io/v1", "Event", "events")
 
-KINDS = {
-    (kind.api_version, kind.kind): kind
-    for kind in (
-        RESOURCE_POOL,
-        WORKER_GROUP,
-        RAY_CLUSTER,
-        DEPLOYMENT,
-        POD,
-        SERVICE,
-        SECRET,
-        CONFIG_MAP,
-        SERVICE_ACCOUNT,
-        ROLE,
-        ROLE_BINDING,
-        NETWORK_POLICY,
-        NODE,
-        LEASE,
-        EVENT,
-    )
-}
+# All of these, by what a manifest says of its kind.
+KINDS = {(kind.api_version, kind.kind): kind for kind in tuple(globals().values()) if isinstance(kind, Kind)}
 
 
 def kind_of(manifest: Manifest) -> Kind:
@@ -75,6 +66,16 @@ def kind_of(manifest: Manifest) -> Kind:
     return KINDS[manifest["apiVersion"], manifest["kind"]]
 
 
+def name_of(manifest: Manifest) -> str:
+    """Return the name of an object."""
+    return str(manifest["metadata"]["name"])
+
+
+def annotations_of(manifest: Manifest | None) -> Mapping[str, Any]:
+    """Return the annotations of an object; none of one that does not exist."""
+    return ((manifest or {}).get("metadata") or {}).get("annotations") or {}
+
+
 def identity(manifest: Manifest) -> tuple[str, str]:
     """Return kind and name, which identify an object within its namespace."""
-    return str(manifest["kind"]), str(manifest["metadata"]["name"])
+    return str(manifest["kind"]), name_of(manifest)

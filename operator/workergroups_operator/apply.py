@@ -24,6 +24,7 @@ from workergroups_api.manifest import (
     ROLE_BINDING,
     SECRET,
     Manifest,
+    annotations_of,
     identity,
 )
 from workergroups_api.names import MANIFEST_ANNOTATION, OPERATOR_FIELD_MANAGER, token_secret_name
@@ -169,12 +170,8 @@ def _old_check(observed: Observed, checks: Sequence[Manifest]) -> Manifest | Non
 
 def _pod(observed: Observed, pod: Manifest) -> Manifest:
     """Return which pod it is, to delete it."""
-    metadata = {key: pod["metadata"][key] for key in ("name", "uid")}
-    return {
-        "apiVersion": POD.api_version,
-        "kind": POD.kind,
-        "metadata": {**metadata, "namespace": observed.key.namespace},
-    }
+    metadata = pod["metadata"]
+    return POD.manifest({"name": metadata["name"], "uid": metadata["uid"], "namespace": observed.key.namespace})
 
 
 async def write(client: Kube, due: Changes) -> Failures:
@@ -214,9 +211,8 @@ async def _is_created(client: Kube, manifest: Manifest, failed: dict[str, Explan
 
 async def _delete_pool(client: Kube, pool: ResourcePool, why: Explanation) -> Explanation | None:
     """Delete a pool, unless it has changed since. Return why that failed."""
-    identified = {"apiVersion": RESOURCE_POOL.api_version, "kind": RESOURCE_POOL.kind, "metadata": pool.metadata}
     try:
-        await client.delete(identified, only_unchanged=True)
+        await client.delete(RESOURCE_POOL.manifest(pool.metadata), only_unchanged=True)
     except ConflictError:
         return None  # That change, such as one that wakes it, starts another reconcile, which decides again.
     except API_ERRORS as error:
@@ -249,7 +245,7 @@ def is_applied(live: Manifest, wanted: Manifest) -> bool:
     Values and owners show whether that was changed since. Fields that others added do not matter.
     """
     digest = wanted["metadata"]["annotations"][MANIFEST_ANNOTATION]
-    applied = live["metadata"].get("annotations", {}).get(MANIFEST_ANNOTATION)
+    applied = annotations_of(live).get(MANIFEST_ANNOTATION)
     return applied == digest and covers(live, wanted) and _is_owner(live, wanted)
 
 

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from workergroups_api.conditions import Explanation
-from workergroups_api.manifest import Manifest
+from workergroups_api.manifest import Manifest, annotations_of
 from workergroups_api.names import REPLACED_HEAD_ANNOTATION
 from workergroups_api.plan import PlannedBundles, PlannedPreflight
 from workergroups_api.pool_status import PoolDrivers, PoolIdle
@@ -14,7 +14,7 @@ from workergroups_api.retries import Retries
 from workergroups_api.vocabulary import Component
 from workergroups_operator.group_decisions import GroupDecisions, decide_groups
 from workergroups_operator.observed import Observed, node_group_of
-from workergroups_operator.policy.agent_liveness import AgentLiveness, agent_liveness
+from workergroups_operator.policy.agent_liveness import AgentLiveness, agent_liveness, head_may_return
 from workergroups_operator.policy.believed_report import pool_report
 from workergroups_operator.policy.bundles import Assignment
 from workergroups_operator.policy.cluster_restart import ClusterRestart, cluster_restart
@@ -27,7 +27,6 @@ from workergroups_operator.policy.pool_size import PoolSize, pool_capacities, po
 from workergroups_operator.policy.preflight import planned_preflight
 from workergroups_operator.policy.queueing import is_gathering, is_held
 from workergroups_operator.policy.release import releases
-from workergroups_operator.policy.returning_head import head_may_return
 from workergroups_operator.policy.roll import Roll, roll_of
 from workergroups_operator.policy.suspension import is_off, terminating_pools, with_released
 from workergroups_operator.templates import Templates
@@ -159,8 +158,7 @@ def _rolls(
 
 def _old_head(observed: Observed) -> Manifest | None:
     """Return the head's pod that must be deleted."""
-    heads, live = observed.pods_of(Component.HEAD), observed.ray_cluster or {"metadata": {}}
-    noted = (live["metadata"].get("annotations") or {}).get(REPLACED_HEAD_ANNOTATION)
+    heads, noted = observed.pods_of(Component.HEAD), annotations_of(observed.ray_cluster).get(REPLACED_HEAD_ANNOTATION)
     replaced = next((pod for pod in heads if pod["metadata"]["uid"] == noted), None)
     return replaced or superseded_head(heads, live_head(observed))
 

@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 from kubernetes.aio.dynamic.exceptions import ConflictError
 
 from workergroups_api.conditions import Explanation
-from workergroups_api.manifest import Kind, Manifest
+from workergroups_api.manifest import EVENT, Kind, Manifest
 from workergroups_common.rotation import Rotation
 from workergroups_kube import Kube, api_error_message
 
@@ -72,25 +72,18 @@ def object_event(
 ) -> Manifest:
     """Return an event about an object: Normal or Warning, with a new name unless there is a suffix."""
     suffix = suffix or uuid.uuid4().hex[:16]
-    return {
-        "apiVersion": "events.k8s.io/v1",
-        "kind": "Event",
-        "metadata": {"name": f"{metadata['name']}.{suffix}", "namespace": metadata["namespace"]},
-        "eventTime": now.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ"),
-        "type": type_,
-        "reason": why.reason,
-        "note": why.message[:1024],
-        "action": "Reconcile",
-        "reportingController": CONTROLLER,
-        "reportingInstance": os.environ.get("HOSTNAME", "operator"),
-        "regarding": {
-            "apiVersion": kind.api_version,
-            "kind": kind.kind,
-            "name": metadata["name"],
-            "namespace": metadata["namespace"],
-            "uid": metadata["uid"],
-        },
-    }
+    name, namespace = metadata["name"], metadata["namespace"]
+    return EVENT.manifest(
+        {"name": f"{name}.{suffix}", "namespace": namespace},
+        eventTime=now.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ"),
+        type=type_,
+        reason=why.reason,
+        note=why.message[:1024],
+        action="Reconcile",
+        reportingController=CONTROLLER,
+        reportingInstance=os.environ.get("HOSTNAME", "operator"),
+        regarding=kind.reference(name, metadata["uid"], namespace=namespace),
+    )
 
 
 async def create_event(client: Kube, told: Manifest) -> None:

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from workergroups_api.bounded_text import MAX_TERM
-from workergroups_api.manifest import Manifest
+from workergroups_api.manifest import Manifest, annotations_of
 from workergroups_api.names import DOUBTS_ANNOTATION, HEAD_ANNOTATION, SESSION_ANNOTATION
 from workergroups_api.vouching import from_annotation, within_limit
 from workergroups_operator.membership import ClusterKey
@@ -72,7 +72,7 @@ class Heartbeats:
 
     def _note(self, key: ClusterKey, lease: Manifest | None) -> bool:
         spec, now, version = (lease or {}).get("spec") or {}, self._clock(), _version(lease)
-        doubts = from_annotation(_annotations(lease).get(DOUBTS_ANNOTATION))
+        doubts = from_annotation(annotations_of(lease).get(DOUBTS_ANNOTATION))
         renewed, session = _short(spec.get("renewTime")), _short(spec.get("holderIdentity"))
         beat = self._beats.get(key)
         if beat is None:
@@ -152,12 +152,8 @@ class Heartbeats:
         self._beats.pop(key, None)
 
 
-def _annotations(lease: Manifest | None) -> Mapping[str, Any]:
-    return (lease or {"metadata": {}})["metadata"].get("annotations") or {}
-
-
 def _known(lease: Manifest | None) -> tuple[str, str] | None:
-    annotations = _annotations(lease)
+    annotations = annotations_of(lease)
     head, session = (_short(annotations.get(key)) for key in (HEAD_ANNOTATION, SESSION_ANNOTATION))
     return (head, session) if head and session else None
 

@@ -10,7 +10,7 @@ from typing import Any
 
 from workergroups_api.conditions import Explanation
 from workergroups_api.launch import digest
-from workergroups_api.manifest import POD, RAY_CLUSTER, Manifest
+from workergroups_api.manifest import POD, RAY_CLUSTER, Manifest, name_of
 from workergroups_api.names import CLUSTER_LABEL, COMPONENT_LABEL
 from workergroups_api.resource_pool import ResourcePool
 from workergroups_api.vocabulary import Component, Reason
@@ -41,7 +41,7 @@ class ImageCheck:
     @property
     def name(self) -> str:
         """The pod's name."""
-        return str(self.pod["metadata"]["name"])
+        return name_of(self.pod)
 
 
 def image_checks(observed: Observed, templates: Templates) -> tuple[ImageCheck, ...]:
@@ -83,7 +83,7 @@ def _check(observed: Observed, templates: Templates, pool: ResourcePool) -> Imag
         return None
     images = sorted({image for _, added in changed for image in added})
     pod = _pod(observed.key.name, observed.ray_cluster, changed[0][0]["spec"], images)
-    live_pod = next((each for each in observed.pods_of(Component.IMAGE_CHECK) if _name(each) == _name(pod)), None)
+    live_pod = next((each for each in observed.pods_of(Component.IMAGE_CHECK) if name_of(each) == name_of(pod)), None)
     return ImageCheck(node_group_of(pool), pod, live_pod is not None, _why(images, live_pod))
 
 
@@ -104,25 +104,13 @@ def _pod(cluster: str, owner: Manifest, spec: Manifest, images: list[str]) -> Ma
         "terminationGracePeriodSeconds": 0,
         "containers": [_container(number, image) for number, image in enumerate(images)],
     }
-    return {
-        "apiVersion": POD.api_version,
-        "kind": POD.kind,
-        "metadata": {
-            "name": f"{cluster}-image-{digest(shape)[:8]}",
-            "namespace": owner["metadata"]["namespace"],
-            "labels": {CLUSTER_LABEL: cluster, COMPONENT_LABEL: Component.IMAGE_CHECK.value},
-            "ownerReferences": [
-                {
-                    "apiVersion": RAY_CLUSTER.api_version,
-                    "kind": RAY_CLUSTER.kind,
-                    "name": cluster,
-                    "uid": owner["metadata"]["uid"],
-                    "controller": True,
-                }
-            ],
-        },
-        "spec": shape,
+    metadata = {
+        "name": f"{cluster}-image-{digest(shape)[:8]}",
+        "namespace": owner["metadata"]["namespace"],
+        "labels": {CLUSTER_LABEL: cluster, COMPONENT_LABEL: Component.IMAGE_CHECK.value},
+        "ownerReferences": [RAY_CLUSTER.reference(cluster, owner["metadata"]["uid"], controller=True)],
     }
+    return POD.manifest(metadata, spec=shape)
 
 
 def _node_affinity(affinity: Any) -> dict[str, Any]:
@@ -154,13 +142,9 @@ def _why(images: list[str], pod: Manifest | None) -> Explanation | None:
     if (refused := next((each for each in containers if cannot_pull(each)), None)) is not None:
         return Explanation(
             Reason.IMAGE_PULL_FAILED,
-            f"{failed_pull(refused)}; pod {_name(pod or {})} goes on trying: correct the image or its "
+            f"{failed_pull(refused)}; pod {name_of(pod or {})} goes on trying: correct the image or its "
             "imagePullSecrets, and the restart begins automatically, which ends the ranks",
         )
     if len(containers) < len(images) or any(map(is_starting, containers)):
         return Explanation(Reason.PULLING_IMAGE, f"waiting until a node has pulled {', '.join(images)}")
     return None
-
-
-def _name(pod: Manifest) -> str:
-    return str(pod["metadata"]["name"])

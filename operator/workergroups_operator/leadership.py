@@ -159,7 +159,7 @@ class Leadership:
         metadata = {"namespace": self._namespace, "name": LEASE_NAME}
         if lease is not None:
             metadata["resourceVersion"] = lease["metadata"]["resourceVersion"]
-        manifest = {"apiVersion": LEASE.api_version, "kind": LEASE.kind, "metadata": metadata, "spec": spec}
+        manifest = LEASE.manifest(metadata, spec=spec)
         if self._sure_until is not None:  # It may be written although no answer comes.
             self._sure_until = min(self._sure_until, sure_until)
         await self._timed((self._client.create if lease is None else self._client.apply)(manifest))

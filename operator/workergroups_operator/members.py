@@ -17,7 +17,7 @@ from pydantic import ValidationError
 from workergroups_api import launch
 from workergroups_api.conditions import Explanation
 from workergroups_api.group_settings import EnvVar
-from workergroups_api.manifest import RESOURCE_POOL, WORKER_GROUP, Kind, Manifest
+from workergroups_api.manifest import RESOURCE_POOL, WORKER_GROUP, Kind, Manifest, name_of
 from workergroups_api.model import ApiObject
 from workergroups_api.pod_settings import EnvFrom
 from workergroups_api.references import cluster_of_pool, pools_of_group
@@ -132,7 +132,7 @@ async def named_pools(client: Kube, namespace: str) -> frozenset[str]:
 
 
 def _pools_named_in(group: Manifest) -> tuple[str, ...]:
-    return pools_of_group(str(group["metadata"]["name"]), _spec(group))
+    return pools_of_group(name_of(group), _spec(group))
 
 
 async def _members(

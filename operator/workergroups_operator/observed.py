@@ -10,7 +10,7 @@ from typing import Any
 from workergroups_api import names
 from workergroups_api.conditions import Explanation
 from workergroups_api.heads import running_heads
-from workergroups_api.manifest import RAY_CLUSTER, Kind, Manifest
+from workergroups_api.manifest import RAY_CLUSTER, Kind, Manifest, annotations_of
 from workergroups_api.plan import ClusterPlan, PlannedGroup, PlannedPool
 from workergroups_api.resource_pool import ResourcePool
 from workergroups_api.vocabulary import Component
@@ -182,7 +182,7 @@ class Observed:
         """Whether Ray uses TLS: as the RayCluster was started; if there is none, as the oldest pool asks."""
         if self.ray_cluster is None:
             return bool(self.pools) and self.pools[0].spec.tls
-        return names.TLS_ANNOTATION in self.ray_cluster["metadata"].get("annotations", {})
+        return names.TLS_ANNOTATION in annotations_of(self.ray_cluster)
 
     def live_node_group(self, name: str) -> Manifest | None:
         """Return the node group of that name in the RayCluster as it is now, if there is one."""

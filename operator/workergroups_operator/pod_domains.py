@@ -9,7 +9,7 @@ from functools import partial
 
 from kubernetes.aio.dynamic.exceptions import ForbiddenError
 
-from workergroups_api.manifest import NODE
+from workergroups_api.manifest import NODE, name_of
 from workergroups_api.resource_pool import ResourcePool
 from workergroups_api.vocabulary import Component
 from workergroups_kube import Kube, RefusedObject, api_error_message
@@ -29,7 +29,7 @@ async def _of_pool(client: Kube, pool: ResourcePool, seen: Observed) -> Domains:
     planned = seen.planned_pool(pool.uid)
     known = (planned.domains if planned else None) or {}
     nodes = {
-        str(pod["metadata"]["name"]): str(pod["spec"]["nodeName"])
+        name_of(pod): str(pod["spec"]["nodeName"])
         for pod in seen.pods_of(Component.WORKER, node_group_of(pool))
         if "nodeName" in pod["spec"]
     }

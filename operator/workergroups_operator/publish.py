@@ -109,14 +109,12 @@ class Publisher:
 
 
 async def _delete(client: Kube, group: WorkerGroup) -> str | None:
-    kind = WORKER_GROUP
     try:
-        body = {"apiVersion": kind.api_version, "kind": kind.kind, "metadata": group.metadata}
-        await client.delete(body, only_unchanged=True)
+        await client.delete(WORKER_GROUP.manifest(group.metadata), only_unchanged=True)
     except ConflictError:
         return None  # The next reconcile decides again.
     except Exception as error:
-        return f"{kind.kind} {group.name} has finished and cannot be deleted: {api_error_message(error)[:500]}"
+        return f"{WORKER_GROUP.kind} {group.name} has finished and cannot be deleted: {api_error_message(error)[:500]}"
     LOGGER.info(
         "%s/%s has finished, and is deleted as its spec.ttlSecondsAfterFinished says", group.namespace, group.name
     )
@@ -182,12 +180,8 @@ def is_news(update: StatusUpdate) -> bool:
 
 
 def _identity(update: StatusUpdate) -> Manifest:
-    metadata = update.metadata
-    return {
-        "apiVersion": update.kind.api_version,
-        "kind": update.kind.kind,
-        "metadata": {key: metadata[key] for key in ("name", "namespace", "uid", "resourceVersion") if key in metadata},
-    }
+    wanted = ("name", "namespace", "uid", "resourceVersion")
+    return update.kind.manifest({key: update.metadata[key] for key in wanted if key in update.metadata})
 
 
 def event(update: StatusUpdate, now: datetime) -> Manifest:

@@ -16,7 +16,7 @@ from kubernetes.aio.dynamic.exceptions import InternalServerError, NotFoundError
 
 from workergroups_api.conditions import Explanation
 from workergroups_api.launch import digest
-from workergroups_api.manifest import POD, Manifest
+from workergroups_api.manifest import POD, Manifest, annotations_of
 from workergroups_api.names import TEMPLATE_ANNOTATION
 from workergroups_api.resource_pool import ResourcePool
 from workergroups_api.vocabulary import Component, Reason
@@ -236,18 +236,14 @@ def _resources(template: Any) -> list[Any]:
 
 
 def _template_digest(template: Manifest | None) -> str | None:
-    digest = ((template or {}).get("metadata") or {}).get("annotations", {}).get(TEMPLATE_ANNOTATION)
+    digest = annotations_of(template).get(TEMPLATE_ANNOTATION)
     return None if digest is None else str(digest)
 
 
 def _pod(observed: Observed, name: str, template: Manifest) -> Manifest:
     where = {"namespace": observed.key.namespace, "generateName": f"{observed.key.name}-{name}-"}
-    return {
-        "apiVersion": POD.api_version,
-        "kind": POD.kind,
-        "metadata": {key: value for key, value in template["metadata"].items() if key != "name"} | where,
-        "spec": template["spec"],
-    }
+    metadata = {key: value for key, value in template["metadata"].items() if key != "name"} | where
+    return POD.manifest(metadata, spec=template["spec"])
 
 
 def _ray_cluster(observed: Observed, templates: Templates, pool: ResourcePool) -> Manifest:

@@ -2,7 +2,7 @@
 
 A reconcile begins its writes, waits for a moment, and continues without those that take longer. When one of these ends,
 the cluster gets another reconcile. In a namespace whose writes are slow, reconciles do not wait at all: a reconcile
-occupies a slot that others need, and holds all objects of its cluster in memory. `fair_reconciles` also considers which
+occupies a slot that others need, and holds all objects of its cluster in memory. `FairReconciles` also considers which
 namespaces are slow.
 """
 

@@ -29,10 +29,9 @@ from workergroups_agent.hang_records import HANGS, STACKS, HangRecords
 from workergroups_agent.launch_state import Launches
 from workergroups_agent.observer.hangs import HangWatch
 from workergroups_agent.observer.keep_previous_logs import PreviousLogKeeper
-from workergroups_agent.observer.memory_kills import MemoryKills
 from workergroups_agent.observer.printed_lines import Tails
 from workergroups_agent.observer.report import report
-from workergroups_agent.observer.told_ends import ToldEnds
+from workergroups_agent.observer.silent_ends import MemoryKills, ToldEnds
 from workergroups_agent.orders import OrderReader
 from workergroups_agent.preflight_records import NAMESPACE as PREFLIGHTS
 from workergroups_agent.previous_logs import PreviousLogs

@@ -34,6 +34,11 @@ def start_on_node(function: Callable[..., Any], node: str, *args: Any) -> Any:
     return _task(function).options(scheduling_strategy=strategy).remote(*args)
 
 
+def on_node(node: str, **options: Any) -> Any:
+    """Return the decorator for a task or an actor on that node that takes none of its resources."""
+    return ray.remote(num_cpus=0, scheduling_strategy=NodeAffinitySchedulingStrategy(node, soft=False), **options)
+
+
 @functools.cache
 def _task(function: Callable[..., Any]) -> Any:
     """Return the function as a task. It is cached, since Ray ships each remote function to the cluster once."""

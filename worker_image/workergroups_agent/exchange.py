@@ -6,7 +6,6 @@ file is replaced as a whole. Readers do not trust the content: see `files`.
 """
 
 import hashlib
-import json
 import os
 from collections.abc import Mapping
 from pathlib import Path
@@ -15,6 +14,7 @@ from urllib.parse import quote
 
 from pydantic import Field, ValidationError
 
+from workergroups_agent import records
 from workergroups_agent.files import Stamp, UnreadableFile, read_file, stamp, write_file
 from workergroups_agent.previous_logs import PreviousLogs
 from workergroups_api.conditions import Explanation
@@ -100,7 +100,7 @@ class Exchange:
 
     def write_plan(self, plan: ClusterPlan) -> None:
         """Write the plan: what should exist in the Ray cluster."""
-        write_file(self._plan, _encode(plan))
+        write_file(self._plan, records.dump(plan))
 
     def read_plan(self) -> ClusterPlan | None:
         """Return the plan, None before the reporter has written one."""
@@ -117,7 +117,7 @@ class Exchange:
             OSError: There is no room.
             ValueError: The user's values are nested too deeply for a file.
         """
-        write_file(self._launch(prepared.uid), _encode(prepared))
+        write_file(self._launch(prepared.uid), records.dump(prepared))
 
     def read_launch(self, uid: str) -> PreparedLaunch | None:
         """Return what the group is launched from, None before the reporter has written it."""
@@ -140,7 +140,7 @@ class Exchange:
 
     def write_reports(self, reports: Reports) -> None:
         """Report what the observer sees in Ray."""
-        content = _encode(reports)
+        content = records.dump(reports)
         write_file(self._reports, content)
         self._digest = _digest(content)
 
@@ -162,7 +162,7 @@ class Exchange:
         """Write a heartbeat: the observer has looked at Ray, and the reports that it wrote last are what it saw."""
         self._beats += 1
         write_file(
-            self._heartbeat, _encode(ObserverHeartbeat(session=session, count=self._beats, reports=self._digest))
+            self._heartbeat, records.dump(ObserverHeartbeat(session=session, count=self._beats, reports=self._digest))
         )
 
     def read_heartbeat(self) -> ObserverHeartbeat | None:
@@ -177,11 +177,6 @@ class Exchange:
         """Remove reports and heartbeat: the observer is not, or no longer, connected to Ray."""
         self._heartbeat.unlink(missing_ok=True)
         self._reports.unlink(missing_ok=True)
-
-
-def _encode(value: ApiModel) -> bytes:
-    # ASCII, since UTF-8 cannot hold half a surrogate pair.
-    return json.dumps(value.to_json()).encode("ascii")
 
 
 def _decode(path: Path, model: type[_Model], limits: Limits = _LIMITS) -> _Model | None:

@@ -1,4 +1,4 @@
-"""Records in the GCS's key-value store. Users can write to it, so records are read within limits."""
+"""Records as JSON, as in the GCS's key-value store. Users can write to it, so records are read within limits."""
 
 import json
 import logging

@@ -15,6 +15,46 @@ app.kubernetes.io/managed-by: {{ .Release.Service }}
 helm.sh/chart: {{ .Chart.Name }}-{{ .Chart.Version }}
 {{- end }}
 
+{{- /* Of a list: the root context, the object's name, and its namespace if it has one. More labels may follow. */}}
+{{- define "workergroups.metadata" -}}
+metadata:
+  name: {{ index . 1 }}
+  {{- range slice . 2 }}
+  namespace: {{ . }}
+  {{- end }}
+  labels:
+    {{- include "workergroups.labels" (first .) | nindent 4 }}
+{{- end }}
+
+{{- /* Of a list like that of "workergroups.metadata", with the kind of the role before its name: who may do what it says. */}}
+{{- define "workergroups.binding" -}}
+apiVersion: rbac.authorization.k8s.io/v1
+kind: {{ index . 1 }}Binding
+{{ include "workergroups.metadata" (prepend (slice . 2) (first .)) }}
+roleRef:
+  apiGroup: rbac.authorization.k8s.io
+  kind: {{ index . 1 }}
+  name: {{ index . 2 }}
+subjects:
+  - kind: ServiceAccount
+    name: {{ include "workergroups.serviceAccount" (first .) }}
+    namespace: {{ (first .).Release.Namespace }}
+{{- end }}
+
+{{- /* Of a list: the root context, and the name of a policy, of which everything but its spec is here. */}}
+{{- define "workergroups.policy" -}}
+apiVersion: admissionregistration.k8s.io/v1
+kind: ValidatingAdmissionPolicyBinding
+{{ include "workergroups.metadata" . }}
+spec:
+  policyName: {{ index . 1 }}
+  validationActions: [Deny]
+---
+apiVersion: admissionregistration.k8s.io/v1
+kind: ValidatingAdmissionPolicy
+{{ include "workergroups.metadata" . }}
+{{- end }}
+
 {{- /* Of a list: the root context, and the name of one of the release's images. */}}
 {{- define "workergroups.releasedImage" -}}
 {{- $root := index . 0 }}

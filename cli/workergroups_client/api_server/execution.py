@@ -1,26 +1,38 @@
-"""Run a command in a container: pass its input and output on, and return its exit code."""
+"""Run a command in a container: pass its input and output on, and return its exit code.
+
+The kubernetes package defines the same channels, but importing it takes a second, which `workergroups --help` must not
+wait for.
+"""
 
 from __future__ import annotations
 
 import contextlib
 import json
+import os
 import re
+import threading
 import time
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from websocket import WebSocketException
 
-from ..errors import DeadlineError, NotFoundError, UnreachableError
+from ..errors import ClientError, DeadlineError, NotFoundError, UnreachableError
 from ..times import duration
-from . import exec_protocol
 from .cluster import Cluster
-from .command_input import Read, Size, Window, feed
 
 if TYPE_CHECKING:
     from kubernetes.stream.ws_client import WSClient
 
 Write = Callable[[bytes], object]
+Read = Callable[[], bytes]
+"""Waits for more input; returns nothing at the end."""
+Size = Callable[[], os.terminal_size]
+
+STDIN, STDOUT, STDERR, ERROR, RESIZE = range(5)
+"""The channels of Kubernetes' protocol of streams into containers (`v5.channel.k8s.io`)."""
+CLOSES_STDIN = "v5.channel.k8s.io"
+"""The first version of the protocol that can tell a command that its input has ended."""
 _LOOK_SECONDS = 0.5
 _ABSENT = re.compile(r'exec: (?P<what>"[^"]*": (executable file not found in \$PATH|.*no such file or directory))')
 
@@ -59,8 +71,8 @@ def execute(
     deadline = time.monotonic() + seconds
     with contextlib.closing(stream):
         if stdin is not None:
-            feed(stream, stdin)
-        window = Window(stream, size) if size is not None else None
+            _feed(stream, stdin)
+        window = _Window(stream, size) if size is not None else None
         is_open = True
         while is_open:
             if window is not None:
@@ -69,10 +81,46 @@ def execute(
             if left <= 0:
                 raise DeadlineError(f"{command[0]} in pod {pod} did not end within {duration(seconds)}")
             is_open = _update(stream, min(_LOOK_SECONDS, left))
-            for channel, write in ((exec_protocol.STDOUT, stdout), (exec_protocol.STDERR, stderr)):
+            for channel, write in ((STDOUT, stdout), (STDERR, stderr)):
                 if data := _take(stream, channel):
                     write(data)
-        return _exit_code(_take(stream, exec_protocol.ERROR), pod)
+        return _exit_code(_take(stream, ERROR), pod)
+
+
+def _feed(stream: WSClient, read: Read) -> None:
+    """Pass input on to the command until the input ends.
+
+    This runs in its own thread, since a command that waits for its output to be read does not read its input.
+    """
+    if stream.subprotocol != CLOSES_STDIN:
+        raise ClientError("the API server cannot pass input to a command: this needs Kubernetes 1.30 or later")
+    threading.Thread(target=_carry, args=(stream, read), daemon=True).start()
+
+
+def _carry(stream: WSClient, read: Read) -> None:
+    # The reader of the command's output notices that the command has ended.
+    with contextlib.suppress(OSError, WebSocketException):
+        while data := read():
+            stream.write_channel(STDIN, data)
+        stream.close_channel(STDIN)
+
+
+class _Window:
+    """Tells the command the size of its terminal whenever the size changes."""
+
+    def __init__(self, stream: WSClient, size: Size) -> None:
+        self._stream, self._size = stream, size
+        self._told: os.terminal_size | None = None
+
+    def update(self) -> None:
+        """Tell the command the size if it has changed."""
+        now = self._size()
+        if now == self._told:
+            return
+        self._told = now
+        # The command may have ended, and its terminal with it.
+        with contextlib.suppress(OSError, WebSocketException):
+            self._stream.write_channel(RESIZE, json.dumps({"Width": now.columns, "Height": now.lines}).encode())
 
 
 def _update(stream: WSClient, seconds: float) -> bool:

@@ -23,7 +23,7 @@ from ..jobs.records import JobRecord
 from ..jobs.submission import Submission
 from ..objects import names
 from ..objects.reading import pool_status
-from ..objects.waking import wake
+from ..objects.suspending import wake
 from ..pods import checks
 from ..pods.processes import Processes
 from ..ray_cluster.handle import Handle

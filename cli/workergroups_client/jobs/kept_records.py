@@ -101,18 +101,14 @@ class KeptRecords:
 
     def _owners(self) -> list[Manifest]:
         return [
-            {"apiVersion": RESOURCE_POOL.api_version, "kind": RESOURCE_POOL.kind, "name": pool.name, "uid": pool.uid}
+            RESOURCE_POOL.reference(pool.name, pool.uid)
             for pool in names.list_all(self._cluster, names.POOL)
             if names.ray_cluster(self._cluster, pool) == self._ray_cluster
         ]
 
     def _without_records(self, owners: list[Manifest]) -> Manifest:
         labels = {JOB_RECORDS_LABEL: self._ray_cluster}
-        return {
-            "apiVersion": CONFIG_MAP.api_version,
-            "kind": CONFIG_MAP.kind,
-            "metadata": {"name": self._name, "labels": labels, "ownerReferences": owners},
-        }
+        return CONFIG_MAP.manifest({"name": self._name, "labels": labels, "ownerReferences": owners})
 
 
 def merged(asked: Iterable[JobRecord] | None, kept: Iterable[KeptJobRecord], heads: set[str]) -> list[JobRecord]:

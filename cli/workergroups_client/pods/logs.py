@@ -1,15 +1,19 @@
-"""Read the log files of Ray's processes on the nodes through Ray's own log service."""
+"""Read the log files of Ray's processes on the nodes through Ray's own log service.
+
+When lines were written is known as far as the lines tell: Ray itself keeps no times.
+"""
 
 from __future__ import annotations
 
 import queue
+import re
 import threading
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from datetime import datetime, timezone
 
 from ..errors import ClientError
 from ..ray_cluster.ray_api import RayApi
-from .log_times import recent
 
 LINES = 1000
 """Lines to read from the end of each file, by default."""
@@ -19,6 +23,7 @@ MOST_LINES = 2**31 - 1
 """More than any file has; Ray takes no number that is much larger."""
 MOST_AT_ONCE = 80
 """Ray serves about a hundred requests at once."""
+_TIME = re.compile(rb"[\[(]?(?:[A-Z]{1,8}[ :])?(\d{4}-\d\d-\d\d)[ T](\d\d:\d\d:\d\d)(?:[.,]\d+)?(Z|[+-]\d\d:\d\d)?")
 
 
 @dataclass(frozen=True)
@@ -51,7 +56,7 @@ class LogPart:
     Args:
         follow: Continue with new lines, without an end.
         tail: How many lines to read from the end of each file; by default 1000, or 100,000 with ``since``.
-        since: Leave out lines that are older, in seconds since the epoch; see `log_times`.
+        since: Leave out lines that are older, in seconds since the epoch; see `recent`.
     """
 
     follow: bool = False
@@ -125,3 +130,33 @@ def _all_lines(ray: RayApi, file: LogFile, part: LogPart) -> Iterator[bytes]:
             begun.append(text)
     if any(begun):
         yield b"".join(begun)
+
+
+def recent(lines: Iterable[bytes], since: float) -> Iterator[bytes]:
+    """Yield the lines of a log that are not older than a time, in seconds since the epoch.
+
+    A line without its own time, such as one of a traceback, belongs to the line before.
+    """
+    is_old = False
+    for line in lines:
+        written = written_at(line)
+        if written is not None:
+            is_old = written < since
+        if not is_old:
+            yield line
+
+
+def written_at(line: bytes) -> float | None:
+    """Return the time at the beginning of a line, as Ray and Python's logging write it, in seconds since the epoch.
+
+    A time without a zone is UTC, as it is in containers unless TZ is set.
+    """
+    found = _TIME.match(line)
+    if found is None:
+        return None
+    day, time, zone = (part.decode() if part else "" for part in found.groups())
+    try:
+        written = datetime.fromisoformat(f"{day}T{time}{zone.replace('Z', '+00:00')}")
+    except ValueError:  # such as the 99th of a month
+        return None
+    return (written if written.tzinfo else written.replace(tzinfo=timezone.utc)).timestamp()

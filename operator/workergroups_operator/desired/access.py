@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from workergroups_api.manifest import LEASE, Manifest
+from workergroups_api.manifest import LEASE, ROLE, ROLE_BINDING, SERVICE_ACCOUNT, Manifest
 from workergroups_api.names import GROUP, agent_name, plan_name
 from workergroups_api.plan import ClusterPlan
 from workergroups_api.worker_group import WorkerGroup
@@ -29,26 +29,13 @@ def access(key: ClusterKey, plan: ClusterPlan, groups: Sequence[WorkerGroup]) ->
             _rule(GROUP, "workergroups", planned, _READ),
             _rule(GROUP, "workergroups/status", planned, ["patch"]),
         ]
+    metadata = {"name": name}
+    role = {"apiGroup": ROLE.group, "kind": ROLE.kind, "name": name}
+    account = {"kind": SERVICE_ACCOUNT.kind, "name": name, "namespace": key.namespace}
     return [
-        {
-            "apiVersion": "v1",
-            "kind": "ServiceAccount",
-            "metadata": {"name": name},
-            "automountServiceAccountToken": False,
-        },
-        {
-            "apiVersion": "rbac.authorization.k8s.io/v1",
-            "kind": "Role",
-            "metadata": {"name": name},
-            "rules": rules,
-        },
-        {
-            "apiVersion": "rbac.authorization.k8s.io/v1",
-            "kind": "RoleBinding",
-            "metadata": {"name": name},
-            "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": name},
-            "subjects": [{"kind": "ServiceAccount", "name": name, "namespace": key.namespace}],
-        },
+        SERVICE_ACCOUNT.manifest(metadata, automountServiceAccountToken=False),
+        ROLE.manifest(metadata, rules=rules),
+        ROLE_BINDING.manifest(metadata, roleRef=role, subjects=[account]),
     ]
 
 

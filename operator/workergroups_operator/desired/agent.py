@@ -8,7 +8,7 @@ only the operator's image. The executor, which acts in Ray, runs in the head's c
 from typing import Any
 
 from workergroups_api.heads import KEEPALIVE
-from workergroups_api.manifest import Manifest
+from workergroups_api.manifest import DEPLOYMENT, Manifest
 from workergroups_api.names import (
     CLUSTER_LABEL,
     COMPONENT_LABEL,
@@ -63,20 +63,16 @@ def deployment(
     labels = {CLUSTER_LABEL: key.name, COMPONENT_LABEL: Component.AGENT}
     pod = with_library(_pod(key, images, oldest), Container.OBSERVER, images.agent)
     annotations = {TOKEN_ANNOTATION: token_digest, SERVICE_ACCOUNT_ANNOTATION: account_uid}
-    return {
-        "apiVersion": "apps/v1",
-        "kind": "Deployment",
-        "metadata": {"name": agent_name(key.name)},
-        "spec": {
-            "replicas": 0 if is_off else 1,
-            "strategy": {"type": "Recreate"},
-            "selector": {"matchLabels": labels},
-            "template": {
-                "metadata": {"labels": labels, "annotations": annotations},
-                "spec": with_tls(pod, Container.OBSERVER, key, images.agent) if tls else pod,
-            },
+    spec = {
+        "replicas": 0 if is_off else 1,
+        "strategy": {"type": "Recreate"},
+        "selector": {"matchLabels": labels},
+        "template": {
+            "metadata": {"labels": labels, "annotations": annotations},
+            "spec": with_tls(pod, Container.OBSERVER, key, images.agent) if tls else pod,
         },
     }
+    return DEPLOYMENT.manifest({"name": agent_name(key.name)}, spec=spec)
 
 
 def _pod(key: ClusterKey, images: Images, oldest: ResourcePool) -> dict[str, Any]:

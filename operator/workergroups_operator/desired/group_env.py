@@ -20,13 +20,7 @@ def secret(observed: Observed, decisions: Decisions, plan: ClusterPlan) -> Manif
     data = {key: entry for key, entry in entries.items() if entry is not None}
     if not data and observed.child(SECRET, name) is None:
         return None
-    return {
-        "apiVersion": "v1",
-        "kind": "Secret",
-        "metadata": {"name": name},
-        "type": "Opaque",
-        "data": data,
-    }
+    return SECRET.manifest({"name": name}, type="Opaque", data=data)
 
 
 def _entry(group: PlannedGroup, observed: Observed, decisions: Decisions) -> str | None:

@@ -3,7 +3,7 @@
 The operator's annotations record which head and session it saw together, and why it restarted the cluster.
 """
 
-from workergroups_api.manifest import LEASE, Manifest
+from workergroups_api.manifest import LEASE, Manifest, annotations_of
 from workergroups_api.names import (
     HEAD_ANNOTATION,
     RESTART_ANNOTATION,
@@ -18,7 +18,7 @@ from workergroups_operator.observed import Observed
 def lease(observed: Observed, decisions: Decisions) -> Manifest:
     """Return the Lease with the present head and session, or with the last known ones if they are unknown."""
     name, agent = agent_name(observed.key.name), decisions.agent
-    live = (observed.child(LEASE, name) or {"metadata": {}})["metadata"].get("annotations", {})
+    live = annotations_of(observed.child(LEASE, name))
     known = {key: live[key] for key in (HEAD_ANNOTATION, SESSION_ANNOTATION) if key in live}
     if agent.head and agent.session:
         known = {HEAD_ANNOTATION: agent.head, SESSION_ANNOTATION: agent.session}
@@ -27,8 +27,4 @@ def lease(observed: Observed, decisions: Decisions) -> Manifest:
         known[RESTART_ANNOTATION] = why
     if decisions.restart.retries.failures:
         known[RESTARTS_ANNOTATION] = decisions.restart.retries.model_dump_json(exclude_none=True)
-    return {
-        "apiVersion": LEASE.api_version,
-        "kind": LEASE.kind,
-        "metadata": {"name": name} | ({"annotations": known} if known else {}),
-    }
+    return LEASE.manifest({"name": name} | ({"annotations": known} if known else {}))

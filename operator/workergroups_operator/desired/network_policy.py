@@ -21,22 +21,14 @@ def network_policy(cluster: str, settings: NetworkSettings) -> Manifest:
     """Return the policy. If the administrator wants none, it is for no pod, since the operator deletes nothing."""
     own = {"podSelector": {"matchLabels": {CLUSTER_LABEL: cluster}}}
     egress = {} if settings.egress is None else {"egress": _egress(own, settings.egress)}
-    return {
-        "apiVersion": NETWORK_POLICY.api_version,
-        "kind": NETWORK_POLICY.kind,
-        "metadata": {"name": network_policy_name(cluster)},
-        "spec": {
-            "podSelector": {
-                "matchLabels": {CLUSTER_LABEL: cluster},
-                "matchExpressions": [
-                    {"key": COMPONENT_LABEL, "operator": "In", "values": _RAYS_PODS if settings.is_on else ["none"]}
-                ],
-            },
-            "policyTypes": ["Ingress", "Egress"] if egress else ["Ingress"],
-            "ingress": _ingress(own, settings),
-            **egress,
-        },
+    pods = {"key": COMPONENT_LABEL, "operator": "In", "values": _RAYS_PODS if settings.is_on else ["none"]}
+    spec = {
+        "podSelector": {"matchLabels": {CLUSTER_LABEL: cluster}, "matchExpressions": [pods]},
+        "policyTypes": ["Ingress", "Egress"] if egress else ["Ingress"],
+        "ingress": _ingress(own, settings),
+        **egress,
     }
+    return NETWORK_POLICY.manifest({"name": network_policy_name(cluster)}, spec=spec)
 
 
 def _ingress(own: Manifest, settings: NetworkSettings) -> list[dict[str, Any]]:

@@ -7,7 +7,6 @@ never blocks a deletion.
 from workergroups_api.launch import digest
 from workergroups_api.manifest import RAY_CLUSTER, RESOURCE_POOL, Manifest, identity
 from workergroups_api.names import CLUSTER_LABEL, MANIFEST_ANNOTATION
-from workergroups_api.resource_pool import ResourcePool
 from workergroups_operator.observed import Observed
 from workergroups_operator.policy.queueing import is_queued
 
@@ -39,11 +38,7 @@ def _owners(observed: Observed, child: tuple[str, str]) -> list[Manifest]:
         if (owner["apiVersion"], owner["kind"]) == (RESOURCE_POOL.api_version, RESOURCE_POOL.kind)
     ]
     uids = {owner["uid"] for owner in known}
-    return known + [_owner(pool) for pool in observed.pools if pool.uid not in uids]
-
-
-def _owner(pool: ResourcePool) -> Manifest:
-    return {"apiVersion": RESOURCE_POOL.api_version, "kind": RESOURCE_POOL.kind, "name": pool.name, "uid": pool.uid}
+    return known + [RESOURCE_POOL.reference(pool.name, pool.uid) for pool in observed.pools if pool.uid not in uids]
 
 
 def guarded(manifest: Manifest, observed: Observed) -> Manifest:

@@ -2,7 +2,7 @@
 
 import json
 
-from workergroups_api.manifest import Manifest
+from workergroups_api.manifest import CONFIG_MAP, Manifest
 from workergroups_api.names import PLAN_KEY, plan_name
 from workergroups_api.plan import ClusterPlan, PlannedGroup, PlannedPool
 from workergroups_api.resource_pool import ResourcePool
@@ -42,12 +42,7 @@ def config_map(plan: ClusterPlan) -> Manifest:
         # Only drivers read the causes, and the ranks run without.
         groups = tuple(group.model_copy(update={"cause": None}) for group in plan.groups)
         text = json.dumps(plan.model_copy(update={"groups": groups}).to_json(), sort_keys=True)
-    return {
-        "apiVersion": "v1",
-        "kind": "ConfigMap",
-        "metadata": {"name": plan_name(plan.cluster)},
-        "data": {PLAN_KEY: text},
-    }
+    return CONFIG_MAP.manifest({"name": plan_name(plan.cluster)}, data={PLAN_KEY: text})
 
 
 def _pool(pool: ResourcePool, observed: Observed, decisions: Decisions) -> PlannedPool:

@@ -3,7 +3,7 @@
 from collections.abc import Collection, Iterable, Mapping
 
 from workergroups_api.conditions import Explanation
-from workergroups_api.manifest import Manifest
+from workergroups_api.manifest import RAY_CLUSTER, Manifest, annotations_of
 from workergroups_api.names import (
     DEFAULT_IMAGE_ANNOTATION,
     HEAD_IMAGE_ANNOTATION,
@@ -69,35 +69,30 @@ def ray_cluster(
         and (group := _node_group(observed, templates, refused, pool, replicas[pool.name], rolls))
     ]
     retiring = _retiring_node_groups(observed, {str(group["groupName"]) for group in groups}, suspended)
-    return {
-        "apiVersion": "ray.io/v1",
-        "kind": "RayCluster",
-        "metadata": {
-            "name": key.name,
-            "annotations": {
-                TOKEN_ANNOTATION: token_digest,
-                HEAD_IMAGE_ANNOTATION: images.head,
-                DEFAULT_IMAGE_ANNOTATION: images.default,
-                LIBRARY_IMAGE_ANNOTATION: images.library,
-                **({TLS_ANNOTATION: "true"} if observed.uses_tls else {}),
-                **_replaced_head(observed, templates),
-                **passed_on(oldest, "annotations"),
-            },
-            **({"labels": labels} if (labels := passed_on(oldest, "labels")) else {}),
-        },
-        "spec": {
-            "rayVersion": _AT_LEAST,
-            # Without an explicit mode, KubeRay would create a Secret and leave the pods open.
-            "authOptions": {"mode": "token", "secretName": token_secret_name(key.name)},
-            "headGroupSpec": {**head_start(templates.head), "headService": _HEAD_SERVICE, "template": templates.head},
-            "workerGroupSpecs": [*groups, *retiring],
-        },
+    annotations = {
+        TOKEN_ANNOTATION: token_digest,
+        HEAD_IMAGE_ANNOTATION: images.head,
+        DEFAULT_IMAGE_ANNOTATION: images.default,
+        LIBRARY_IMAGE_ANNOTATION: images.library,
+        **({TLS_ANNOTATION: "true"} if observed.uses_tls else {}),
+        **_replaced_head(observed, templates),
+        **passed_on(oldest, "annotations"),
     }
+    labels = passed_on(oldest, "labels")
+    spec = {
+        "rayVersion": _AT_LEAST,
+        # Without an explicit mode, KubeRay would create a Secret and leave the pods open.
+        "authOptions": {"mode": "token", "secretName": token_secret_name(key.name)},
+        "headGroupSpec": {**head_start(templates.head), "headService": _HEAD_SERVICE, "template": templates.head},
+        "workerGroupSpecs": [*groups, *retiring],
+    }
+    metadata = {"name": key.name, "annotations": annotations} | ({"labels": labels} if labels else {})
+    return RAY_CLUSTER.manifest(metadata, spec=spec)
 
 
 def _replaced_head(observed: Observed, templates: Templates) -> dict[str, str]:
     """Return the note of the head's pod that must be replaced, in the same write as its new template."""
-    live = (observed.ray_cluster or {"metadata": {}})["metadata"].get("annotations") or {}
+    live = annotations_of(observed.ray_cluster)
     noted = [str(pod["metadata"]["uid"]) for pod in observed.pods_of(Component.HEAD)] if templates.replaces_head else []
     noted += [live[REPLACED_HEAD_ANNOTATION]] if REPLACED_HEAD_ANNOTATION in live else []
     return {REPLACED_HEAD_ANNOTATION: noted[0]} if noted else {}

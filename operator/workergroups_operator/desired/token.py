@@ -3,7 +3,7 @@
 import secrets
 from typing import NamedTuple
 
-from workergroups_api.manifest import Manifest
+from workergroups_api.manifest import SECRET, Manifest
 from workergroups_api.names import AUTHORITY_KEY, TOKEN_KEY, token_secret_name
 from workergroups_operator.observed import Observed
 from workergroups_operator.policy.token import encoded, present_authority_key, present_token, token_digest
@@ -24,17 +24,10 @@ class FreshSecrets(NamedTuple):
 
 def secret(observed: Observed, fresh: FreshSecrets) -> Manifest:
     """Return the Secret with what exists, or else with what is fresh."""
-    authority = {AUTHORITY_KEY: present_authority_key(observed) or encoded(fresh.authority_key)}
-    return {
-        "apiVersion": "v1",
-        "kind": "Secret",
-        "metadata": {"name": token_secret_name(observed.key.name)},
-        "type": "Opaque",
-        "data": {
-            TOKEN_KEY: present_token(observed) or encoded(fresh.token),
-            **(authority if observed.uses_tls else {}),
-        },
-    }
+    data = {TOKEN_KEY: present_token(observed) or encoded(fresh.token)}
+    if observed.uses_tls:
+        data[AUTHORITY_KEY] = present_authority_key(observed) or encoded(fresh.authority_key)
+    return SECRET.manifest({"name": token_secret_name(observed.key.name)}, type="Opaque", data=data)
 
 
 def digest_in(secret: Manifest) -> str:

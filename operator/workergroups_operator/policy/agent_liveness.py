@@ -1,10 +1,22 @@
-"""Whether the agent's reports count, and of which Ray session they must be."""
+"""Whether the agent's reports count, and of which Ray session they must be.
 
+A head that is gone may come back with all it knew, so that its nodes and ranks only wait for it: its GCS keeps its
+state on a volume. One in the head's pod outlives the head's container; a claim outlives the pod.
+"""
+
+import re
 from dataclasses import dataclass
 from enum import Enum
 
-from workergroups_operator.observed import AgentHeartbeat
+from workergroups_api.vocabulary import Component
+from workergroups_operator.observed import AgentHeartbeat, Observed, is_running
+from workergroups_operator.policy.found_versions import found_versions
+from workergroups_operator.policy.queueing import is_suspended
 from workergroups_operator.timings import Timings
+
+# Since then, Ray can continue a session with a kept state.
+_RETURNS_SINCE = (2, 60)
+_NUMBERS = re.compile("[0-9]+")
 
 
 class AgentState(Enum):
@@ -36,7 +48,7 @@ def agent_liveness(
 ) -> AgentLiveness:
     """Conclude from the head that runs now and from the agent's heartbeats.
 
-    `head_may_return` is whether the head that was known last may continue its Ray session: see `returning_head`.
+    `head_may_return` is whether the head that was known last may continue its Ray session.
 
     A head that restarted has another session. The session that an agent reports is up to four seconds old, so it counts
     only that long after the operator first saw the present head. If it is the cluster's first head, the session counts
@@ -61,3 +73,23 @@ def _presence(heartbeat: AgentHeartbeat, timings: Timings) -> AgentState:
     if heartbeat.is_silent or heartbeat.away_seconds >= timings.agent_away:
         return AgentState.LOST
     return AgentState.AWAY if heartbeat.away_seconds else AgentState.CONNECTED
+
+
+def head_may_return(observed: Observed) -> bool:
+    """Return whether the next start of the head may continue the Ray session that the agent was last connected to."""
+    known, heads = observed.agent.known, observed.pods_of(Component.HEAD)
+    if known is None or observed.ray_cluster is None or is_suspended(observed.ray_cluster):
+        return False
+    found = found_versions(heads)
+    if found is not None and tuple(int(number) for number in _NUMBERS.findall(found.ray)[:2]) < _RETURNS_SINCE:
+        return False
+    pod, session = known[0].partition("/")[0], known[1]
+    if session not in {pool.status.reservation.session for pool in observed.pools if pool.status.reservation}:
+        return False  # it was the session of an earlier cluster of this name
+    is_same_pod = any(each["metadata"]["uid"] == pod for each in heads if is_running(each))
+    return is_same_pod or _has_claim(observed)
+
+
+def _has_claim(observed: Observed) -> bool:
+    head = observed.pools[0].spec.head if observed.pools else None
+    return head is not None and head.gcs_storage is not None

@@ -4,11 +4,13 @@ The Secret may be changed again and again, or the annotation of each new RayClus
 Lease, since a restart deletes the RayCluster.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from typing import Any
 
 from workergroups_api import names
 from workergroups_api.bounded_text import MAX_TERM
-from workergroups_api.manifest import LEASE
+from workergroups_api.manifest import LEASE, annotations_of
 from workergroups_api.retries import Retries
 from workergroups_common.text import plain
 from workergroups_operator.observed import Observed
@@ -44,7 +46,7 @@ def why_restart(observed: Observed) -> str | None:
     """Return why the cluster must be restarted; None if it need not be."""
     if observed.ray_cluster is None:
         return None
-    started_with = observed.ray_cluster["metadata"].get("annotations", {}).get(names.TOKEN_ANNOTATION)
+    started_with = annotations_of(observed.ray_cluster).get(names.TOKEN_ANNOTATION)
     token = present_token(observed)
     authority_key = present_authority_key(observed) if observed.uses_tls else None
     if started_with is None or (token is not None and token_digest(token, authority_key) == started_with):
@@ -85,7 +87,5 @@ def _recorded(observed: Observed) -> Retries:
         return NONE
 
 
-def _annotations_of_lease(observed: Observed) -> dict[str, str]:
-    lease = observed.child(LEASE, names.agent_name(observed.key.name)) or {"metadata": {}}
-    found: dict[str, str] = lease["metadata"].get("annotations", {})
-    return found
+def _annotations_of_lease(observed: Observed) -> Mapping[str, Any]:
+    return annotations_of(observed.child(LEASE, names.agent_name(observed.key.name)))

@@ -32,6 +32,11 @@ def wait_for_ready(deadline_before: datetime | None, deadline_seconds: int, now:
     return Wait(until - seconds, until)
 
 
+def date_and_time(moment: datetime) -> str:
+    """Return a time with its date, for messages about what may last for days."""
+    return moment.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
 def clock(moment: datetime) -> str:
     """Return a time for messages: `03:04:05Z`, which is absolute, so that a message does not change as time passes."""
     return moment.astimezone(UTC).strftime("%H:%M:%SZ")

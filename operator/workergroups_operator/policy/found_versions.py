@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from workergroups_api.conditions import Explanation
-from workergroups_api.manifest import Manifest
+from workergroups_api.manifest import Manifest, name_of
 from workergroups_api.vocabulary import Container, Reason
 
 # A user's image may write anything there; all else is no version.
@@ -26,7 +26,7 @@ class FoundVersions:
 
 def found_versions(pods: Iterable[Manifest]) -> FoundVersions | None:
     """Return the versions of the first pod, by name, whose image was looked at."""
-    for pod in sorted(pods, key=lambda pod: str(pod["metadata"]["name"])):
+    for pod in sorted(pods, key=name_of):
         for container in pod.get("status", {}).get("initContainerStatuses") or ():
             ended = container.get("state", {}).get("terminated") or {}
             match = _FOUND.fullmatch(str(ended.get("message", "")))

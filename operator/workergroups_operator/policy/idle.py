@@ -4,7 +4,7 @@ The record is in the pool's status. It holds times, which do not change while no
 after its status says that it is suspended: then it has nothing that anybody could lose.
 """
 
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from itertools import chain
 
 from workergroups_api.conditions import Explanation, find
@@ -16,6 +16,7 @@ from workergroups_api.vocabulary import ConditionType, EventReason, IdleAction
 from workergroups_api.vouching import doubt
 from workergroups_common.text import plain
 from workergroups_operator.observed import Observed
+from workergroups_operator.policy.deadline import date_and_time
 from workergroups_operator.policy.run import has_ended
 
 # Of an annotation that anybody may set: the status keeps no more of it.
@@ -70,7 +71,7 @@ def deleted_pools(observed: Observed) -> dict[str, Explanation]:
 
 def _deleted(pool: ResourcePool) -> Explanation:
     since = pool.status.idle.since if pool.status.idle else None
-    when = f" since {since.astimezone(UTC):%Y-%m-%dT%H:%M:%SZ}" if since else ""
+    when = f" since {date_and_time(since)}" if since else ""
     return Explanation(
         EventReason.DELETED,
         f"the operator has deleted the pool, as spec.idle says: it has not been used{when}, and no group names it",

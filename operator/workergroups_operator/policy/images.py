@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from workergroups_api import names
-from workergroups_api.manifest import Manifest
+from workergroups_api.manifest import annotations_of
 from workergroups_api.resource_pool import MAX_IMAGE, ResourcePool
 from workergroups_operator.observed import Observed
 from workergroups_operator.settings import Settings
@@ -37,8 +37,7 @@ def images_of(observed: Observed, settings: Settings) -> Images:
     Annotations record those of a running cluster, since anyone may edit its spec.
     """
     oldest = observed.pools[0].spec if observed.pools else None
-    cluster: Manifest = observed.ray_cluster or {"metadata": {}}
-    noted = cluster["metadata"].get("annotations", {})
+    noted = annotations_of(observed.ray_cluster)
     return Images(
         default=_noted(noted, names.DEFAULT_IMAGE_ANNOTATION) or settings.worker_image,
         head=_noted(noted, names.HEAD_IMAGE_ANNOTATION) or (oldest and oldest.image) or settings.worker_image,

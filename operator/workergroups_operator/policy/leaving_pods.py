@@ -7,7 +7,7 @@ the pod is gone. So `replicas` is lowered by as many pods as are named, and they
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 
-from workergroups_api.manifest import Manifest
+from workergroups_api.manifest import Manifest, name_of
 from workergroups_api.report import PoolReport
 from workergroups_api.resource_pool import ResourcePool
 from workergroups_operator.observed import Observed, node_group_of, runs_something
@@ -52,7 +52,7 @@ def _leaving(
     pool: ResourcePool, size: PoolSize, report: PoolReport, observed: Observed, pods: Collection[Manifest]
 ) -> list[str]:
     """Return the pods that hold nothing; first those that are being deleted, then those in which nothing runs."""
-    by_name = {str(pod["metadata"]["name"]): pod for pod in pods}
+    by_name = {name_of(pod): pod for pod in pods}
     deleted = [name for name, pod in by_name.items() if "deletionTimestamp" in pod["metadata"]]
     idle = [name for name, pod in by_name.items() if not runs_something(pod)]
     free = _free_pods(pool, size, report, observed, by_name)

@@ -6,7 +6,7 @@ them, so that no image, token or rank of the old pool is used again.
 
 from workergroups_api import names
 from workergroups_api.conditions import Explanation
-from workergroups_api.manifest import RAY_CLUSTER, SERVICE, Manifest
+from workergroups_api.manifest import RAY_CLUSTER, SERVICE, Manifest, annotations_of
 from workergroups_api.vocabulary import Reason
 from workergroups_operator.observed import Observed
 
@@ -22,7 +22,7 @@ def obstacle(observed: Observed, *, is_off: bool = False) -> Explanation | None:
         if body["metadata"].get("labels", {}).get(names.CLUSTER_LABEL) != observed.key.name:
             return _taken(kind, name)
         if not _owners(body):
-            is_ours = names.MANIFEST_ANNOTATION in body["metadata"].get("annotations", {})
+            is_ours = names.MANIFEST_ANNOTATION in annotations_of(body)
             return _orphaned(kind, name) if is_ours else _taken(kind, name)
         if not is_of_a_present_pool(body, observed):
             return _leaving(f"{kind} {name}")

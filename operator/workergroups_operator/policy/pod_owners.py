@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from workergroups_api.manifest import RAY_CLUSTER, REPLICA_SET, Manifest
+from workergroups_api.manifest import RAY_CLUSTER, REPLICA_SET, Manifest, name_of
 from workergroups_api.names import COMPONENT_LABEL
 from workergroups_api.vocabulary import Component
 from workergroups_operator.observed import NODE_GROUP_LABEL
@@ -74,7 +74,7 @@ def mistaken_nodes(name: str, group: str, foreign: Iterable[Manifest]) -> list[s
 
 def _labelled(pods: Iterable[Manifest], labels: Mapping[str, str]) -> list[str]:
     return sorted(
-        str(pod["metadata"]["name"])
+        name_of(pod)
         for pod in pods
         if labels.items() <= pod["metadata"].get("labels", {}).items() and "deletionTimestamp" not in pod["metadata"]
     )

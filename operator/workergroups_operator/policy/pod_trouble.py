@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from workergroups_api.conditions import Explanation
-from workergroups_api.manifest import Manifest
+from workergroups_api.manifest import Manifest, name_of
 from workergroups_api.vocabulary import Container, Reason
 from workergroups_common.scheduler_message import shortened
 from workergroups_common.text import plain
@@ -42,7 +42,7 @@ _PULL_CAUSES = (
 
 def first_trouble(pods: Iterable[Manifest]) -> Explanation | None:
     """Return the trouble of the first pod, by name, that has one."""
-    for pod in sorted(pods, key=lambda pod: str(pod["metadata"]["name"])):
+    for pod in sorted(pods, key=name_of):
         trouble = pod_trouble(pod)
         if trouble:
             return trouble
@@ -91,7 +91,7 @@ def _waiting(container: Mapping[str, Any]) -> Mapping[str, Any]:
 def setting_up(pods: Iterable[Manifest]) -> Explanation | None:
     """Explain that the set-up script runs in some of these pods, and since when; None if it runs in none."""
     since = sorted(
-        (str(state["startedAt"]), str(pod["metadata"]["name"]))
+        (str(state["startedAt"]), name_of(pod))
         for pod in pods
         if (state := _state_of(pod, Container.SETUP).get("running")) and state.get("startedAt")
     )

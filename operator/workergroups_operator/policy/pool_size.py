@@ -9,6 +9,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from itertools import count, islice, takewhile
 
+from workergroups_api.manifest import name_of
 from workergroups_api.plan import MAX_POOL_NODES, PlannedBundles
 from workergroups_api.pool_status import MAX_VICTIMS, Victim
 from workergroups_api.report import PoolReport
@@ -72,7 +73,7 @@ def reserved_pods(pool: ResourcePool, report: PoolReport, observed: Observed) ->
 
 def _running_pods(pool: ResourcePool, observed: Observed) -> set[str]:
     pods = observed.pods_of(Component.WORKER, node_group_of(pool))
-    return {str(pod["metadata"]["name"]) for pod in pods if is_running(pod)}
+    return {name_of(pod) for pod in pods if is_running(pod)}
 
 
 def pool_sizes(

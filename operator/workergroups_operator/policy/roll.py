@@ -8,7 +8,7 @@ replaced.
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from workergroups_api.manifest import Manifest
+from workergroups_api.manifest import Manifest, annotations_of, name_of
 from workergroups_api.names import ROLL_ANNOTATION, TEMPLATE_ANNOTATION
 from workergroups_api.report import PoolReport, pods_digest
 from workergroups_api.resource_pool import ResourcePool
@@ -102,18 +102,18 @@ def roll_of(pool: ResourcePool, pods: Sequence[Manifest], name: str | None, repo
         # Until its processes end, Ray takes the last old node for one that serves: ranks would end with it.
         serves = any(_is_older(pod, name) and _is_noted_ready(pod) for pod in leaving)
         return None if not serves or _are_all(pods, report) else Roll(pool.spec.nodes, tuple(pods))
-    names = set(map(_name, old))
-    new = tuple(pod for pod in pods if _name(pod) not in names)
+    names = set(map(name_of, old))
+    new = tuple(pod for pod in pods if name_of(pod) not in names)
     # Pods that have no Kubernetes node hold no devices. If no pod has ever run, there is nothing to keep.
     at_once = [pod for pod in old if "nodeName" not in pod.get("spec", {})] if any(map(has_begun, pods)) else old
     is_settled = report is not None and _is_settled(pool, pods, new, report)
     # A pod that never ran first: it may be what stopped an earlier roll.
-    due = at_once or (sorted(old, key=lambda pod: (has_begun(pod), _name(pod)))[:1] if is_settled else [])
-    return Roll(pool.spec.nodes, new, tuple(sorted(map(_name, due))))
+    due = at_once or (sorted(old, key=lambda pod: (has_begun(pod), name_of(pod)))[:1] if is_settled else [])
+    return Roll(pool.spec.nodes, new, tuple(sorted(map(name_of, due))))
 
 
 def _is_older(pod: Manifest, name: str) -> bool:
-    noted = pod["metadata"].get("annotations", {})
+    noted = annotations_of(pod)
     return TEMPLATE_ANNOTATION in noted and noted.get(ROLL_ANNOTATION) != name
 
 
@@ -131,7 +131,7 @@ def _is_settled(pool: ResourcePool, pods: Sequence[Manifest], new: Sequence[Mani
 
 def _are_all(pods: Sequence[Manifest], report: PoolReport | None) -> bool:
     """Return whether those of these pods that run are all nodes that Ray has of the pool."""
-    return report is not None and report.joined_pods == pods_digest(map(_name, filter(is_running, pods)))
+    return report is not None and report.joined_pods == pods_digest(map(name_of, filter(is_running, pods)))
 
 
 def _is_ready(pod: Manifest) -> bool:
@@ -141,7 +141,3 @@ def _is_ready(pod: Manifest) -> bool:
 def _is_noted_ready(pod: Manifest) -> bool:
     conditions = pod.get("status", {}).get("conditions") or ()
     return any(each["type"] == "Ready" and each["status"] == "True" for each in conditions)
-
-
-def _name(pod: Manifest) -> str:
-    return str(pod["metadata"]["name"])

@@ -5,7 +5,6 @@ gives up its bundles, which the pool keeps: when it is resumed, it comes after t
 """
 
 from collections.abc import Collection, Mapping, Sequence
-from datetime import UTC
 
 from workergroups_api.conditions import Explanation, find
 from workergroups_api.manifest import RESOURCE_POOL
@@ -16,7 +15,7 @@ from workergroups_api.vocabulary import ConditionType, Reason
 from workergroups_api.worker_group import WorkerGroup
 from workergroups_operator.observed import Observed
 from workergroups_operator.policy.bundles import Assignment, Finished, Suspended
-from workergroups_operator.policy.deadline import clock
+from workergroups_operator.policy.deadline import clock, date_and_time
 from workergroups_operator.policy.idle import idle_pools
 from workergroups_operator.policy.queueing import is_cluster_suspended
 from workergroups_operator.policy.release import is_released
@@ -116,7 +115,7 @@ def _by_spec(pool: ResourcePool) -> Explanation:
 
 
 def _unused(pool: ResourcePool, idle: PoolIdle) -> Explanation:
-    since = f" since {idle.since.astimezone(UTC):%Y-%m-%dT%H:%M:%SZ}" if idle.since else ""
+    since = f" since {date_and_time(idle.since)}" if idle.since else ""
     return Explanation(
         Reason.IDLE,
         f"the pool has not been used{since}, so it gets no pods, as spec.idle says, and Suspended says "

@@ -24,7 +24,7 @@ from workergroups_operator.status import pool as pools
 from workergroups_operator.status.conclusion import Conclusion, StatusInputs, StatusUpdate, unvouched
 from workergroups_operator.status.devices import device_states
 from workergroups_operator.status.kept_failures import kept_failures, new_failures, told
-from workergroups_operator.status.unreadable import unreadable
+from workergroups_operator.status.unknown import unreadable
 from workergroups_operator.templates import Templates
 from workergroups_operator.templates.live import last_roll
 from workergroups_operator.timings import Timings

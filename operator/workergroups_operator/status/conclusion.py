@@ -21,8 +21,7 @@ from workergroups_operator.policy.agent_liveness import AgentState
 from workergroups_operator.policy.deadline import Wait, wait_for_ready
 from workergroups_operator.policy.generated_names import without_generated_names
 from workergroups_operator.policy.pod_trouble import first_trouble
-from workergroups_operator.status.failed import failed
-from workergroups_operator.status.progressing import progressing
+from workergroups_operator.status.progressing import failed, progressing
 from workergroups_operator.templates import Templates
 
 _MAY_BE = "its pod is gone or hangs, its node is cut off, Ray's GCS does not answer, or a webhook delays its Lease"

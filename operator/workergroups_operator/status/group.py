@@ -9,7 +9,7 @@ from workergroups_api.conditions import Explanation, Finding, find
 from workergroups_api.failure_policy import KeptFailure
 from workergroups_api.manifest import CONFIG_MAP, ROLE, SECRET
 from workergroups_api.plan import PlannedBundles
-from workergroups_api.report import GroupReport
+from workergroups_api.report import GroupReport, RunReport
 from workergroups_api.resource_pool import ResourcePool
 from workergroups_api.vocabulary import IN_QUEUE, ConditionType, LaunchState, RankEnd, Reason, Restart
 from workergroups_api.worker_group import WorkerGroup
@@ -19,7 +19,6 @@ from workergroups_operator.policy.deadline import clock
 from workergroups_operator.policy.incarnation import GroupIncarnation
 from workergroups_operator.policy.rank_failures import FailureResponse
 from workergroups_operator.policy.retry import BUDGET, announced, is_exhausted
-from workergroups_operator.status.complete import group_complete, how_ended
 from workergroups_operator.status.conclusion import Conclusion, StatusInputs, conclude, finding, unvouched
 from workergroups_operator.status.kept_failures import kept_failures
 from workergroups_operator.status.suspended import group_suspended, not_ready
@@ -31,6 +30,7 @@ _CHAIN = (ConditionType.POOLS_READY, ConditionType.RANKS_CREATED, ConditionType.
 _pools_finding = partial(finding, ConditionType.POOLS_READY)
 _created_finding = partial(finding, ConditionType.RANKS_CREATED)
 _ready_finding = partial(finding, ConditionType.RANKS_READY)
+_complete_finding = partial(finding, ConditionType.COMPLETE)
 
 
 class ConcludedPool(NamedTuple):
@@ -50,11 +50,11 @@ def group_conditions(
     why = inputs.decisions.groups.suspended.get(group.name)
     chain = _chain(group, report, inputs, pools) if why is None else [not_ready(type_, why) for type_ in _CHAIN]
     aside = (
-        *group_complete(group, report, unknown, inputs),
+        *_complete(group, report, unknown, inputs),
         *group_suspended(group, report, unknown, inputs),
         group_up_to_date(group, inputs),
     )
-    ended = how_ended(group, inputs)
+    ended = inputs.decisions.groups.finished.get(group.name)
     complete = ended if ended is not None and ended.reason == Reason.COMPLETE else None
     return conclude(group, chain, aside, inputs.now, complete=complete)
 
@@ -239,3 +239,28 @@ def _paused(report: GroupReport, count: str, *, is_ready: bool) -> Finding:
     reason = Reason.PAUSED_BY_DEBUGGER if waiting else Reason.DEBUGGER_ATTACHED
     why = Explanation(reason, f"{count}; {what}: see workergroups debug")
     return _ready_finding("True", why) if is_ready else _ready_finding("False", why, final=True)
+
+
+def _complete(
+    group: WorkerGroup, report: GroupReport, unknown: Explanation | None, inputs: StatusInputs
+) -> tuple[Finding, ...]:
+    """Find out whether the method that a group runs has returned on all ranks; other groups have no such condition.
+
+    `unknown` is why Ray's state is unknown.
+    """
+    if group.spec.run is None:
+        return ()
+    ended = inputs.decisions.groups.finished.get(group.name)
+    if ended is not None:
+        return (_complete_finding("True" if ended.reason == Reason.COMPLETE else "False", ended),)
+    if unknown is not None:
+        return (_complete_finding("Unknown", unknown),)
+    run, method = report.run or RunReport(), group.spec.run.method
+    incarnation = inputs.decisions.groups.incarnations.get(group.name)
+    total = incarnation.world_size if incarnation is not None else 0
+    if not run.begun:
+        why = Explanation(Reason.RUN_NOT_BEGUN, f"{method} is called on all ranks once they are ready")
+    else:
+        count = f"{method} has begun on {run.begun} of {total} ranks, and returned on {run.returned}"
+        why = Explanation(Reason.RUN_BEGUN, count)
+    return (_complete_finding("False", why),)

@@ -1,7 +1,7 @@
 """A pool's conditions: Admitted, ClusterReady to PreflightPassed, Ready that sums them up, and those aside."""
 
 from collections.abc import Sequence
-from datetime import UTC, datetime
+from datetime import datetime
 from functools import partial
 
 from workergroups_api.conditions import Explanation, Finding
@@ -16,6 +16,7 @@ from workergroups_api.manifest import (
     SECRET,
     SERVICE_ACCOUNT,
     Manifest,
+    name_of,
 )
 from workergroups_api.names import CLUSTER_LABEL, COMPONENT_LABEL, POOL_LABEL, TOKEN_ANNOTATION
 from workergroups_api.report import PoolReport, pods_digest
@@ -25,6 +26,7 @@ from workergroups_common.ranges import numbers
 from workergroups_operator.decisions import Decisions
 from workergroups_operator.observed import Observed, disruption, is_running, node_group_of, runs_something
 from workergroups_operator.policy.agent_liveness import AgentState
+from workergroups_operator.policy.deadline import date_and_time
 from workergroups_operator.policy.found_versions import FoundVersions, conflict, found_versions
 from workergroups_operator.policy.pod_owners import mistaken_heads
 from workergroups_operator.policy.pod_trouble import DECISIVE, first_trouble, setting_up
@@ -83,7 +85,7 @@ def drivers_lost(pool: ResourcePool, inputs: StatusInputs) -> Explanation | None
     jobs = f" ({', '.join(lost.jobs)}{more})" if lost.jobs else ""
     return Explanation(
         Reason.DRIVERS_LOST,
-        f"Ray's head was lost at {lost.time.astimezone(UTC):%Y-%m-%dT%H:%M:%SZ} with {lost.count} "
+        f"Ray's head was lost at {date_and_time(lost.time)} with {lost.count} "
         f"driver{'s' if lost.count > 1 else ''}{jobs}, and none has connected since: start it again, such as with "
         + pool.in_namespace(f"workergroups job submit {pool.name}"),
     )
@@ -315,7 +317,7 @@ def _yet_to_leave(pool: ResourcePool, trouble: Explanation, inputs: StatusInputs
     if trouble.reason != Reason.INSUFFICIENT_RESOURCES:
         return None
     pods = inputs.observed.all_pods_of(node_group_of(pool))
-    leaving = sorted(str(pod["metadata"]["name"]) for pod in pods if "deletionTimestamp" in pod["metadata"])
+    leaving = sorted(name_of(pod) for pod in pods if "deletionTimestamp" in pod["metadata"])
     more = f" and {len(leaving) - 1} more" if len(leaving) > 1 else ""
     return f"waiting until pod {leaving[0]}{more}, which is being deleted, gives its devices back" if leaving else None
 

@@ -4,7 +4,7 @@ Suspended is True once nothing is left: no pod of a pool, no rank of a group. Ob
 have the condition.
 """
 
-from datetime import UTC, datetime
+from datetime import datetime
 from functools import partial
 
 from workergroups_api.conditions import Explanation, Finding, find
@@ -14,6 +14,7 @@ from workergroups_api.resource_pool import ResourcePool
 from workergroups_api.vocabulary import FINISHED, SUSPENDED, ConditionType, IdleAction, LaunchState, Reason
 from workergroups_api.worker_group import WorkerGroup
 from workergroups_operator.observed import NODE_GROUP_LABEL, Observed, node_group_of
+from workergroups_operator.policy.deadline import date_and_time
 from workergroups_operator.policy.idle import ends_at, in_use, named_by
 from workergroups_operator.policy.incarnation import FIRST
 from workergroups_operator.status.conclusion import StatusInputs, finding
@@ -55,7 +56,7 @@ def pool_idle(pool: ResourcePool, inputs: StatusInputs) -> tuple[Finding, ...]:
 
 def _what_follows(pool: ResourcePool, since: datetime, inputs: StatusInputs, *, is_suspended: bool) -> str:
     """Return what happens to a pool that is idle since then."""
-    at = f"at {ends_at(pool, since).astimezone(UTC):%Y-%m-%dT%H:%M:%SZ}"
+    at = f"at {date_and_time(ends_at(pool, since))}"
     suspended = "it is suspended" if is_suspended else f"it will be suspended {at}"
     if pool.spec.idle is None or pool.spec.idle.action is not IdleAction.DELETE:
         return suspended

@@ -15,7 +15,7 @@ from workergroups_operator.policy.keep_unreadable import kept_node_groups
 from workergroups_operator.policy.passed_on import ignored, passed_on
 from workergroups_operator.policy.queueing import is_held
 from workergroups_operator.policy.suspension import terminating_pools
-from workergroups_operator.status.conclusion import StatusInputs, finding
+from workergroups_operator.status.conclusion import StatusInputs
 from workergroups_operator.templates.live import admitted_head, admitted_nodes, last_roll
 from workergroups_operator.templates.outdated import outdated
 from workergroups_operator.templates.stamp import changed_fields, digest_of, is_made_from, is_of_other_pool
@@ -29,10 +29,10 @@ def pool_up_to_date(pool: ResourcePool, inputs: StatusInputs) -> Finding:
         if asked_roll(pool.metadata, last_roll(inputs.observed, pool)) is not None:
             cancel = f"kubectl annotate resourcepool {pool.name} {RESTARTED_AT_ANNOTATION}-"
             message += f"; to cancel it: {pool.in_namespace(cancel)}"
-        return _finding("False", Explanation(blocked.reason, message))
+        return _finding("False", blocked.reason, message)
     why = _ignored(pool, inputs) or _changes_wait(pool, inputs) or _shrinking(pool, inputs)
     why = why or _old_pods(pool, inputs) or _old_images(pool, inputs)
-    return _finding("False", why) if why else _true()
+    return _finding("False", why.reason, why.message) if why else _true()
 
 
 def _ignored(pool: ResourcePool, inputs: StatusInputs) -> Explanation | None:
@@ -190,45 +190,26 @@ def group_up_to_date(group: WorkerGroup, inputs: StatusInputs) -> Finding:
         return _true()
     incarnation = inputs.decisions.groups.incarnations.get(group.name)
     if incarnation is None or incarnation.revision is None:
-        return _finding("Unknown", Explanation(Reason.NOT_LAUNCHED, "nothing has been launched yet"))
+        return _finding("Unknown", Reason.NOT_LAUNCHED, "nothing has been launched yet")
     if inputs.observed.launch_revisions[group.name] is None:
-        return _finding(
-            "Unknown",
-            Explanation(
-                Reason.CODE_MISSING,
-                f"there is no ConfigMap {group.spec.code_config_map}: create it; ranks that run keep running as they "
-                "were launched",
-            ),
-        )
+        missing = f"there is no ConfigMap {group.spec.code_config_map}: create it"
+        return _finding("Unknown", Reason.CODE_MISSING, f"{missing}; ranks that run keep running as they were launched")
     environment = inputs.decisions.groups.environments.get(group.name)
     if isinstance(environment, Explanation):
-        return _finding(
-            "Unknown",
-            Explanation(
-                Reason.ENVIRONMENT_MISSING,
-                f"{environment.message}; ranks that run keep the variables that they began with",
-            ),
-        )
+        message = f"{environment.message}; ranks that run keep the variables that they began with"
+        return _finding("Unknown", Reason.ENVIRONMENT_MISSING, message)
     if environment is not None and incarnation.environment not in (None, environment.digest):
-        return _finding(
-            "False",
-            Explanation(
-                Reason.OLD_ENVIRONMENT,
-                f"incarnation {incarnation.number} began with other values of the variables that spec.env and "
-                "spec.envFrom take from Secrets and ConfigMaps: recreate the ranks with: " + restart_of(group),
-            ),
+        message = (
+            f"incarnation {incarnation.number} began with other values of the variables that spec.env and "
+            "spec.envFrom take from Secrets and ConfigMaps: recreate the ranks with: " + restart_of(group)
         )
+        return _finding("False", Reason.OLD_ENVIRONMENT, message)
     if (other_size := _other_size(group, inputs)) is not None:
-        return _finding("False", Explanation(Reason.OLD_SIZE, other_size))
+        return _finding("False", Reason.OLD_SIZE, other_size)
     report = group.status.ranks or GroupReport()
     if report.incarnation != incarnation.number:
-        return _finding(
-            "False",
-            Explanation(
-                Reason.OLD_INCARNATION,
-                f"the agent has not reported incarnation {incarnation.number} yet",
-            ),
-        )
+        message = f"the agent has not reported incarnation {incarnation.number} yet"
+        return _finding("False", Reason.OLD_INCARNATION, message)
     return _true()
 
 
@@ -257,8 +238,8 @@ def missing_environment(group: WorkerGroup, inputs: StatusInputs) -> Explanation
 
 
 def _true() -> Finding:
-    return _finding("True", Explanation(Reason.UP_TO_DATE, ""))
+    return _finding("True", Reason.UP_TO_DATE, "")
 
 
-def _finding(status: ConditionStatus, why: Explanation) -> Finding:
-    return finding(ConditionType.UP_TO_DATE, status, why)
+def _finding(status: ConditionStatus, reason: str, message: str) -> Finding:
+    return Finding(type=ConditionType.UP_TO_DATE, status=status, reason=reason, message=message)

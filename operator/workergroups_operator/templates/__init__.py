@@ -18,13 +18,11 @@ from workergroups_api.roll_names import asked_roll
 from workergroups_api.vocabulary import Component
 from workergroups_api.worker_group import WorkerGroup
 from workergroups_operator.observed import Observed, node_group_of
-from workergroups_operator.policy.cluster_size import over_budget
 from workergroups_operator.policy.images import Images, as_asked, as_offered, images_of
 from workergroups_operator.policy.queueing import is_held
+from workergroups_operator.policy.refused_pools import refused_pools
 from workergroups_operator.policy.roll import automatic_roll, following_roll, is_stuck
 from workergroups_operator.policy.suspension import suspended_pools, terminating_pools
-from workergroups_operator.policy.template_size import too_large
-from workergroups_operator.policy.tls import without_tls
 from workergroups_operator.settings import Settings
 from workergroups_operator.templates.live import has_head_run, has_run, last_roll, live_head, live_nodes
 from workergroups_operator.templates.pods import head_template, worker_template
@@ -77,7 +75,7 @@ def templates_of(observed: Observed, settings: Settings, blocked: Set[str] = fro
         return Templates(images)
     asked = {node_group_of(pool): _nodes_of(observed, pool, images) for pool in pools}
     asked_head = _head_of(observed, as_asked(images, pools[0]), pools[0])
-    large = {**too_large(pools), **over_budget(observed), **without_tls(observed)}
+    large = refused_pools(observed)
     suspended = suspended_pools(observed)
     running = _running(observed, suspended)
     kept_head, _ = _head(observed, images, as_asked(images, pools[0]), running, is_roll=False)

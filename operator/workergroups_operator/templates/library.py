@@ -11,7 +11,6 @@ from typing import Any
 
 from workergroups_api.pod_settings import Setup
 from workergroups_api.vocabulary import Container
-from workergroups_operator.templates.setup import setup_containers
 
 _VOLUME = "workergroups-library"
 _DIRECTORY = "/opt/workergroups-library"
@@ -29,6 +28,14 @@ RESTRICTED = {"runAsNonRoot": True, **UNPRIVILEGED, "seccompProfile": {"type": "
 # Of containers that write nothing but volumes; it fits any user of the pod's other containers.
 READ_ONLY = {**RESTRICTED, "runAsUser": USER_ID, "readOnlyRootFilesystem": True}
 _LIKE_RAYS = ("image", "imagePullPolicy", "envFrom", "securityContext")
+_SETUP_LIKE_RAYS = ("image", "imagePullPolicy", "env", "envFrom", "securityContext", "resources", "volumeMounts")
+# Bash runs the script as a separate program, so that `exit` in it ends only the script.
+_RUN_SETUP = """\
+timeout --kill-after=10 "$1" bash -e -o pipefail -c "$2" && exit
+code=$?
+if (( SECONDS >= $1 )); then echo "spec.setup: ended after $1 s, its timeoutSeconds" >&2; fi
+exit $code
+"""
 # These variables may decide which Python the image runs, and what it imports.
 _PYTHON_VARIABLES = {"PATH", "PYTHONPATH", "PYTHONHOME", "LD_LIBRARY_PATH"}
 _REFERENCE = re.compile(r"\$\(([^()]+)\)")
@@ -59,7 +66,7 @@ def with_library(
         **spec,
         "initContainers": [
             _copy(library_image),
-            *setup_containers(main, setup),
+            *([_set_up(main, setup)] if setup else []),
             _check(main, is_on_volumes=is_on_volumes),
             *first,
         ],
@@ -79,6 +86,25 @@ def _copy(library_image: str) -> dict[str, Any]:
         "securityContext": READ_ONLY,
         "volumeMounts": [_mount()],
     }
+
+
+def _set_up(main: Mapping[str, Any], setup: Setup) -> dict[str, Any]:
+    """Return the init container that runs the script: it is like Ray's container.
+
+    It has the devices too: init containers end before the others start, and kubelet hands their devices on.
+    """
+    return {
+        "name": Container.SETUP,
+        **{field: main[field] for field in _SETUP_LIKE_RAYS if field in main},
+        "command": ["bash", "-c", _escaped(_RUN_SETUP), "setup", str(setup.timeout_seconds), _escaped(setup.script)],
+        # The condition quotes the script's last lines.
+        "terminationMessagePolicy": "FallbackToLogsOnError",
+    }
+
+
+def _escaped(text: str) -> str:
+    """Return the text so that Kubernetes does not replace its `$(NAME)`, which Bash must read."""
+    return text.replace("$", "$$")
 
 
 def _check(main: Mapping[str, Any], *, is_on_volumes: bool) -> dict[str, Any]:

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable
 
-from workergroups_api.manifest import Manifest
+from workergroups_api.manifest import Manifest, name_of
 from workergroups_operator.observed import runs_something
 from workergroups_operator.policy.roll import has_begun
 from workergroups_operator.templates.stamp import digest_of
@@ -11,7 +11,7 @@ from workergroups_operator.templates.stamp import digest_of
 def outdated(pods: Iterable[Manifest], template: Manifest) -> list[Manifest]:
     """Return the pods that were made from an older template, by name."""
     old = (pod for pod in pods if digest_of(pod) != digest_of(template))
-    return sorted(old, key=lambda pod: str(pod["metadata"]["name"]))
+    return sorted(old, key=name_of)
 
 
 def superseded_head(heads: Iterable[Manifest], live: Manifest | None) -> Manifest | None:
@@ -29,8 +29,4 @@ def superseded(pods: Iterable[Manifest], template: Manifest) -> list[str]:
 
     A pod without a digest is left out: an admission webhook may have removed it, and would remove it again.
     """
-    return [
-        str(pod["metadata"]["name"])
-        for pod in outdated(pods, template)
-        if not runs_something(pod) and digest_of(pod) is not None
-    ]
+    return [name_of(pod) for pod in outdated(pods, template) if not runs_something(pod) and digest_of(pod) is not None]

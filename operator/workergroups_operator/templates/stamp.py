@@ -6,7 +6,7 @@ from functools import cache
 from typing import Any
 
 from workergroups_api.launch import digest
-from workergroups_api.manifest import Manifest
+from workergroups_api.manifest import Manifest, annotations_of
 from workergroups_api.names import MADE_FROM_ANNOTATION, ROLL_ANNOTATION, TEMPLATE_ANNOTATION
 from workergroups_api.resource_pool import ResourcePool, ResourcePoolSpec, Shapes, shapes
 
@@ -26,7 +26,7 @@ def stamped_head(template: Manifest, oldest: ResourcePool, image: str) -> Manife
 
 def note(body: Manifest, name: str) -> str | None:
     """Return one of the notes on a pod or on a template; None without it."""
-    noted = body["metadata"].get("annotations") or {}
+    noted = annotations_of(body)
     return str(noted[name]) if name in noted else None
 
 

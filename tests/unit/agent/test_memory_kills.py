@@ -8,7 +8,7 @@ from tests.unit.agent.ray_world import NODES, rank, state
 from workergroups.node.memory_kills import KV_NAMESPACE, to_record
 from workergroups.ray_private.death import Death
 from workergroups.ray_private.death_cause import SILENT_END
-from workergroups_agent.observer.memory_kills import EXPLANATION, SETTLED_SECONDS, MemoryKills
+from workergroups_agent.observer.silent_ends import EXPLANATION, SETTLED_SECONDS, MemoryKills
 
 SILENT = Death("ProcessDied", SILENT_END, "")
 PODS = {node.id: node.pod for node in NODES.values()}

@@ -7,8 +7,7 @@ import pytest
 from tests.unit.agent.ray_world import SESSION, group, plan, pool
 from workergroups_agent.exchange import ObserverHeartbeat, ReportedGroup, ReportedPool, Reports
 from workergroups_agent.reporter.known import CodeFiles, Known, Unreadable
-from workergroups_agent.reporter.lease import Holder, LeaseContent, Renewals, lease_manifest
-from workergroups_agent.reporter.observer_heartbeat import HeartbeatWatch
+from workergroups_agent.reporter.lease import HeartbeatWatch, Holder, LeaseContent, Renewals, lease_manifest
 from workergroups_agent.reporter.prepare import prepare
 from workergroups_agent.reporter.subtrees import StatusSubtree, count_unplanned, subtrees, unreported
 from workergroups_agent.reporter.timings import ReporterTimings

@@ -8,7 +8,7 @@ from tests.unit.agent.ray_world import rank, state
 from workergroups.announcements import told_ends
 from workergroups.ray_private.death import Death
 from workergroups.ray_private.death_cause import SILENT_END
-from workergroups_agent.observer.told_ends import ToldEnds
+from workergroups_agent.observer.silent_ends import ToldEnds
 
 SILENT = Death("ProcessDied", SILENT_END, "")
 TOLD = b"its code called os._exit(7) at /code/trainer.py:12 in step"

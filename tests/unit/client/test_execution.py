@@ -7,7 +7,7 @@ import threading
 import pytest
 from kubernetes.stream import ws_client
 
-from workergroups_client.api_server import exec_protocol
+from workergroups_client.api_server import execution as ours
 from workergroups_client.api_server.execution import execute
 from workergroups_client.errors import ClientError, NotFoundError, UnreachableError
 
@@ -141,7 +141,6 @@ def test_the_size_of_the_terminal_is_told_when_it_changes():
 
 
 def test_the_channels_have_the_numbers_that_the_kubernetes_package_gives_them():
-    ours = exec_protocol
     assert (ours.STDIN, ours.STDOUT, ours.STDERR, ours.ERROR, ours.RESIZE, ours.CLOSES_STDIN) == (
         ws_client.STDIN_CHANNEL,
         ws_client.STDOUT_CHANNEL,

@@ -6,8 +6,7 @@ from types import SimpleNamespace
 import pytest
 
 from workergroups_client.errors import ClientError
-from workergroups_client.pods.log_times import recent, written_at
-from workergroups_client.pods.logs import MOST_AT_ONCE, LogFile, LogPart, read
+from workergroups_client.pods.logs import MOST_AT_ONCE, LogFile, LogPart, read, recent, written_at
 
 
 class Ray:

@@ -8,7 +8,7 @@ from tests.unit.client.fake_cluster import FakeCluster, condition, pool
 from workergroups_api.names import WAKE_AT_ANNOTATION
 from workergroups_client.errors import DeadlineError
 from workergroups_client.objects.names import find
-from workergroups_client.objects.waking import wake
+from workergroups_client.objects.suspending import wake
 
 
 class Sleeping(FakeCluster):

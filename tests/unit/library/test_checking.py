@@ -8,7 +8,6 @@ from ray.core.generated import gcs_pb2
 from ray.exceptions import RayTaskError
 
 from workergroups.checking import node, probes
-from workergroups.checking.adapters import adapters
 from workergroups.checking.all_reduce import _reason
 from workergroups.errors import LateCallError, PoolNotFoundError
 
@@ -134,13 +133,13 @@ def test_adapters_are_read_as_the_kernel_shows_them(tmp_path):
         "is_usable": False,
         "gids": {"0": "IB/RoCE v1", "3": "RoCE v2"},
     }
-    assert adapters(tmp_path) == [found]
+    assert node.adapters(tmp_path) == [found]
     (tmp_path / "dev/infiniband/uverbs3").mkdir(parents=True)
-    assert adapters(tmp_path) == [found | {"is_usable": True}]
+    assert node.adapters(tmp_path) == [found | {"is_usable": True}]
 
 
 def test_a_node_without_adapters_has_none(tmp_path):
-    assert adapters(tmp_path) == []
+    assert node.adapters(tmp_path) == []
 
 
 NCCL = RuntimeError("NCCL error in: NCCLUtils.cpp:94\nncclUnhandledCudaError: Call failed.\nLast error:\n608 bytes")

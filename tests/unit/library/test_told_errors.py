@@ -12,9 +12,8 @@ from ray.exceptions import RayTaskError
 from workergroups import RankRaisedError
 from workergroups.announcements import told_ends
 from workergroups.deaths.rank_exception import UNREADABLE, raised, who_raised
-from workergroups.single_controller.ray import lost_context as lost_contexts
-from workergroups.single_controller.ray.lost_context import lost_context
-from workergroups.single_controller.ray.told_errors import devices, sendable
+from workergroups.single_controller.ray import told_errors
+from workergroups.single_controller.ray.told_errors import devices, lost_context, sendable
 
 
 class TwoArguments(Exception):
@@ -127,8 +126,8 @@ def test_a_rank_tells_that_it_ends_before_it_ends(monkeypatch):
     said, ended = [], threading.Event()
     monkeypatch.setattr(told_ends, "tell", lambda actor_id, why: said.append((actor_id, why, ended.is_set())))
     monkeypatch.setattr(told_ends, "leave", lambda _: ended.set())
-    monkeypatch.setattr(lost_contexts, "_SENT", 0.01)
-    lost_contexts.end_soon("a1", "cuda:0 is lost")
+    monkeypatch.setattr(told_errors, "_SENT", 0.01)
+    told_errors.end_soon("a1", "cuda:0 is lost")
     assert said == [("a1", "it ended itself, since cuda:0 is lost", False)]
     assert ended.wait(5)
 

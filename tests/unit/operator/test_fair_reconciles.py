@@ -5,8 +5,8 @@ import asyncio
 import pytest
 
 from tests.unit.virtual_time import now, run
-from workergroups_operator.fair_reconciles import NAMESPACE_RECONCILES, RECONCILES, FairReconciles
 from workergroups_operator.timings import Timings
+from workergroups_operator.work_queue import NAMESPACE_RECONCILES, RECONCILES, FairReconciles
 
 QUICK = 0.02
 

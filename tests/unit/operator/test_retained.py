@@ -10,13 +10,12 @@ import pytest
 from tests.unit.retained import leaves_nothing, retained
 from tests.unit.virtual_time import run
 from workergroups_api.names import CLUSTER_LABEL, DOUBTS_ANNOTATION
-from workergroups_operator.fair_reconciles import FairReconciles
 from workergroups_operator.heartbeats import Heartbeats
 from workergroups_operator.membership import ClusterKey
 from workergroups_operator.skeletons import CONDITIONED, EVENT, LIST, UnexpectedAnswer, read, read_lines, skeleton_of
 from workergroups_operator.timings import Timings
 from workergroups_operator.watches import Watch
-from workergroups_operator.work_queue import Result, WorkQueue
+from workergroups_operator.work_queue import FairReconciles, Result, WorkQueue
 from workergroups_operator.writes import Writes
 
 KEY = ClusterKey("team", "c")

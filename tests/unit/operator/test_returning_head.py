@@ -20,7 +20,7 @@ from tests.unit.operator.make import (
 )
 from workergroups_api.conditions import find
 from workergroups_operator.observed import AgentHeartbeat
-from workergroups_operator.policy.returning_head import head_may_return
+from workergroups_operator.policy.agent_liveness import head_may_return
 
 CLUSTER = child("RayCluster", "actors", spec={})
 

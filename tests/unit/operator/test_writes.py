@@ -6,10 +6,9 @@ from functools import partial
 import pytest
 
 from tests.unit.virtual_time import now, run
-from workergroups_operator.fair_reconciles import RECONCILES
 from workergroups_operator.membership import ClusterKey
 from workergroups_operator.timings import Timings
-from workergroups_operator.work_queue import Result, WorkQueue
+from workergroups_operator.work_queue import RECONCILES, Result, WorkQueue
 from workergroups_operator.writes import REMEMBERED, Writes
 
 KEY = ClusterKey("team", "k")

@@ -18,13 +18,13 @@ import ray
 
 from workergroups_api.vocabulary import Vendor
 
-from .adapters import adapters
-from .answers import NodeAnswer, Question
+from .answers import Adapter, NodeAnswer, Question
 
 SETTINGS = ("NCCL_IB_HCA", "NCCL_IB_GID_INDEX", "NCCL_IB_DISABLE")
 _COMMAND_SECONDS = 20
 _WRITE_SECONDS = 15
 _AMD_DRIVER = Path("/sys/module/amdgpu/version")
+_EMPTY_GID = re.compile("[0:]*")
 
 
 def look(name: str, question: Question) -> NodeAnswer:
@@ -80,6 +80,39 @@ def unwritable(directories: Iterable[str]) -> dict[str, str]:
     for thread in threads:
         thread.join(max(0.0, deadline - time.monotonic()))
     return dict(found)
+
+
+def adapters(root: Path = Path("/")) -> list[Adapter]:
+    """Return each port of each InfiniBand or RoCE adapter, as the kernel lists them, in the order of their names."""
+    ports = (root / "sys/class/infiniband").glob("*/ports/*")
+    return [_adapter(root, port) for port in sorted(ports)]
+
+
+def _adapter(root: Path, port: Path) -> Adapter:
+    device = port.parent.parent
+    return Adapter(
+        name=device.name,
+        port=int(port.name),
+        interface=_text_of(port / "gid_attrs/ndevs/0"),
+        state=_text_of(port / "state").partition(": ")[2],
+        link=_text_of(port / "link_layer"),
+        rate=_text_of(port / "rate"),
+        is_usable=any(
+            (root / "dev/infiniband" / verbs.name).exists() for verbs in device.glob("device/infiniband_verbs/*")
+        ),
+        gids={
+            gid.name: _text_of(port / "gid_attrs/types" / gid.name)
+            for gid in sorted((port / "gids").glob("*"), key=lambda gid: int(gid.name))
+            if not _EMPTY_GID.fullmatch(_text_of(gid))
+        },
+    )
+
+
+def _text_of(file: Path) -> str:
+    try:
+        return file.read_text().strip()
+    except OSError:  # the kernel has no type for an index without an address
+        return ""
 
 
 def _devices(vendor: str, versions: dict[str, str], troubles: dict[str, str]) -> int | None:

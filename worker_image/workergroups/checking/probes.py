@@ -12,8 +12,8 @@ from typing import Any
 
 import ray
 from ray.exceptions import GetTimeoutError, RayError
-from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
+from workergroups.node_tasks import on_node
 from workergroups.ports import bind_any_port
 from workergroups.ray_private import records
 from workergroups.ray_private.gcs import Gcs
@@ -49,7 +49,8 @@ def nodes_of(node_group: str, node_ids: Collection[str] | None = None) -> list[P
 
 def look_at_all(nodes: Sequence[PoolNode], question: Question) -> tuple[list[NodeAnswer], dict[str, str]]:
     """Return what the nodes report, and why others do not, by name. All probes have ended on return."""
-    probes = {each: _start(each) for each in nodes}
+    # They take none of the nodes' resources, since others may hold them all.
+    probes = {each: on_node(each.id)(Probe).remote() for each in nodes}
     try:
         looked, silent = _answers(
             {each: probe.look.remote(each.name, question) for each, probe in probes.items()}, LOOK_SECONDS
@@ -100,12 +101,6 @@ def _why_not(address: tuple[str, int]) -> str | None:
     except OSError as error:
         return error.strerror or str(error)
     return None
-
-
-def _start(each: PoolNode) -> Any:
-    """Start a probe that takes none of the node's resources, since others may hold them all."""
-    here = NodeAffinitySchedulingStrategy(each.id, soft=False)
-    return ray.remote(num_cpus=0, scheduling_strategy=here)(Probe).remote()
 
 
 def _answers(asked: Mapping[PoolNode, Any], seconds: float) -> tuple[dict[PoolNode, Any], dict[PoolNode, str]]:

@@ -5,9 +5,8 @@ verl's module of that name; it imports torch, tensordict and numpy when an opera
 
 from .config import DataProtoConfig
 from .data_proto import DataProto, DataProtoItem
-from .folding import fold_batch_dim, unfold_batch_dim
 from .future import DataProtoFuture
-from .padding import pad_dataproto_to_divisor, unpad_dataproto
+from .reshaping import fold_batch_dim, pad_dataproto_to_divisor, unfold_batch_dim, unpad_dataproto
 from .serialization import (
     deserialize_single_tensor,
     deserialize_tensordict,

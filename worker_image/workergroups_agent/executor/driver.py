@@ -8,7 +8,6 @@ import os
 import signal
 import sys
 from collections.abc import Callable
-from types import FrameType
 
 import ray
 
@@ -30,15 +29,11 @@ def run(address: str, beat: Callable[[], object]) -> None:
     try:
         ray.init(address=address, namespace=NAMESPACE, log_to_driver=False, logging_level=logging.WARNING)
         refuse_to_unpickle()
-        signal.signal(signal.SIGTERM, _leave)  # After Ray, which has its own handler.
+        signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))  # After Ray, which has its own handler.
         logging.info("the executor is connected to Ray")
         Executor().run_forever(beat)
     except SessionEnded as error:
         sys.exit(f"the executor ends: {error}")
-
-
-def _leave(_signal: int, _frame: FrameType | None) -> None:
-    sys.exit(0)
 
 
 if __name__ == "__main__":

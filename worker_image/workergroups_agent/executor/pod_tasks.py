@@ -9,14 +9,13 @@ import time
 import uuid
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
 from typing import Any
 
 import ray
-from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
 from workergroups.naming import RankName
 from workergroups.node import group_env
+from workergroups.node_tasks import on_node
 from workergroups_agent.exchange import PreparedLaunch
 from workergroups_agent.executor import ending, launch_record, launcher
 from workergroups_agent.executor.decide import LaunchGroup, RunGroup
@@ -330,7 +329,7 @@ def _submit(action: LaunchGroup, prepared: PreparedLaunch, attempt: str, node_id
         rebirth=action.rebirth,
     )
     options = {"runtime_env": {"env_vars": env}}
-    process = _on(node_ids[0], **options)(launcher.Launcher).remote()
+    process = on_node(node_ids[0], **options)(launcher.Launcher).remote()
     return process, process.launch.remote(order, files, first, *problems)
 
 
@@ -363,13 +362,7 @@ def _check_env(launch: Launch) -> None:
 
 def _task(function: Callable[..., Any], node_id: str) -> Any:
     """Return the function as a task that runs on that node."""
-    return _on(node_id, max_retries=0)(function)
-
-
-def _on(node_id: str, **options: Any) -> Any:
-    """Return the decorator for a task or an actor on that node that takes none of its resources."""
-    node = NodeAffinitySchedulingStrategy(node_id, soft=False)
-    return partial(ray.remote, num_cpus=0, scheduling_strategy=node, **options)()
+    return on_node(node_id, max_retries=0)(function)
 
 
 def _done(refs: list[Any]) -> list[Any]:

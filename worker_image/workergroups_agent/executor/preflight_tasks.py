@@ -13,9 +13,9 @@ from typing import Any
 
 import ray
 from ray.util import get_placement_group, placement_group_table, remove_placement_group
-from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
 from workergroups.checking.answers import Question, seconds_for
+from workergroups.node_tasks import on_node
 from workergroups.ray_private.gcs import Gcs
 from workergroups_agent.executor.preflight import PreflightOrder, PreflightProcess, failed
 from workergroups_agent.placements import passed_nodes
@@ -122,7 +122,7 @@ class PreflightTasks:
             write(self._gcs, pool.uid, order.begun)
         # Another node than before, in case that one cannot run the process.
         node = nodes[self._count(order.begun, pool.uid) % len(nodes)]
-        process = _on(node.id)(PreflightProcess).remote()
+        process = on_node(node.id)(PreflightProcess).remote()
         until = self._clock() + START_SECONDS + seconds_for(order.question)
         LOGGER.info("preflight of pool %s: asking %d nodes", pool.name, len(nodes))
         self._tries[pool.uid] = _Try(order.begun, process, process.run.remote(order), until, node.pod)
@@ -191,8 +191,3 @@ def order_for(pool: PlannedPool, nodes: Sequence[JoinedNode], held: set[str], st
 
 def _placement_name(attempt: str) -> str:
     return f"preflight-{attempt}-"
-
-
-def _on(node_id: str) -> Any:
-    """Return the decorator for an actor on that node that takes none of its resources."""
-    return ray.remote(num_cpus=0, scheduling_strategy=NodeAffinitySchedulingStrategy(node_id, soft=False))

@@ -6,7 +6,6 @@ import signal
 import sys
 import time
 from collections.abc import Callable
-from types import FrameType
 
 from workergroups.ray_private.gcs import Gcs, SessionEnded
 from workergroups_agent.exchange import Exchange
@@ -22,7 +21,7 @@ RETRY_SECONDS = 0.2
 def main() -> None:
     """Observe until the kubelet ends the container."""
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(name)s %(levelname)s %(message)s")
-    signal.signal(signal.SIGTERM, _leave)
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
     run(os.environ[Variable.GCS_ADDRESS], Exchange.from_environment(), LivenessFile.from_environment().prolong)
 
 
@@ -57,10 +56,6 @@ def _observe_one(address: str, exchange: Exchange, is_alive: Callable[[], object
         return str(error)
     except Exception as error:
         return f"the GCS at {address} cannot be asked: {type(error).__name__}: {error}"
-
-
-def _leave(_signal: int, _frame: FrameType | None) -> None:
-    sys.exit(0)
 
 
 if __name__ == "__main__":

@@ -14,11 +14,10 @@ from workergroups_agent.launch_state import GroupKey, Heard, needs_launch
 from workergroups_agent.observer.forward import Forwarder
 from workergroups_agent.observer.hangs import HangWatch
 from workergroups_agent.observer.keep_previous_logs import PreviousLogKeeper
-from workergroups_agent.observer.memory_kills import MemoryKills
 from workergroups_agent.observer.printed_lines import Listener, Tails
 from workergroups_agent.observer.report import report
 from workergroups_agent.observer.returned_head import ReturnedHead
-from workergroups_agent.observer.told_ends import ToldEnds
+from workergroups_agent.observer.silent_ends import MemoryKills, ToldEnds
 from workergroups_agent.patience import Patience
 from workergroups_agent.ray_state import RayState
 from workergroups_agent.read_ray import RayReader

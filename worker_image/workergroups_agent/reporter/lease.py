@@ -11,7 +11,6 @@ from workergroups_agent.exchange import POLL_SECONDS, Exchange, ObserverHeartbea
 from workergroups_agent.files import UnreadableFile
 from workergroups_agent.liveness_file import LivenessFile
 from workergroups_agent.reporter.follow import for_log
-from workergroups_agent.reporter.observer_heartbeat import HeartbeatWatch
 from workergroups_agent.reporter.status import StatusWriter
 from workergroups_agent.reporter.timings import ReporterTimings
 from workergroups_api.manifest import LEASE, Manifest
@@ -47,12 +46,8 @@ def lease_manifest(namespace: str, name: str, uid: str, content: LeaseContent, n
     }
     doubts = to_annotation(content.doubts)
     annotations = {"annotations": {DOUBTS_ANNOTATION: doubts}} if doubts else {}
-    return {
-        "apiVersion": LEASE.api_version,
-        "kind": LEASE.kind,
-        "metadata": {"name": name, "namespace": namespace, "uid": uid, **annotations},
-        "spec": spec | ({"holderIdentity": content.holder} if content.holder else {}),
-    }
+    metadata = {"name": name, "namespace": namespace, "uid": uid, **annotations}
+    return LEASE.manifest(metadata, spec=spec | ({"holderIdentity": content.holder} if content.holder else {}))
 
 
 class Renewals:
@@ -76,6 +71,35 @@ class Renewals:
         """Note that the content of the Lease is unknown."""
         self._written = None
         self._next = now + self._timings.renew_again
+
+
+class HeartbeatWatch:
+    """Whether the observer is connected to Ray, judged by when its heartbeat was last seen to change.
+
+    This is by the caller's clock: clocks of two processes are never compared.
+    """
+
+    def __init__(self, timings: ReporterTimings) -> None:
+        self._stale = timings.heartbeat_stale
+        self._latest: ObserverHeartbeat | None = None
+        self._looks = 0
+        self._changed: float | None = None
+
+    def session(self, heartbeat: ObserverHeartbeat | None, now: float, *, vouches: bool = True) -> str | None:
+        """Return the Ray session that the observer is connected to; None if it is not.
+
+        The first heartbeat may be an old one, so only one that changes counts. One that does not vouch for the reports
+        that this process has read is ignored.
+        """
+        if heartbeat is not None and not vouches:
+            heartbeat = self._latest
+        if heartbeat != self._latest:
+            self._changed = now if self._looks else None
+            self._latest = heartbeat
+        self._looks += 1
+        if heartbeat is None or self._changed is None or now - self._changed > self._stale:
+            return None
+        return heartbeat.session
 
 
 class Holder:

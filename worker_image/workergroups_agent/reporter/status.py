@@ -141,12 +141,8 @@ class StatusWriter:
             write.succeed(subtree)
 
     async def _patch(self, subtree: StatusSubtree) -> None:
-        manifest = {
-            "apiVersion": subtree.kind.api_version,
-            "kind": subtree.kind.kind,
-            "metadata": {"name": subtree.name, "namespace": self._namespace, "uid": subtree.uid},
-            "status": {AGENT_FIELDS[subtree.kind]: dict(subtree.report)},
-        }
+        metadata = {"name": subtree.name, "namespace": self._namespace, "uid": subtree.uid}
+        manifest = subtree.kind.manifest(metadata, status={AGENT_FIELDS[subtree.kind]: dict(subtree.report)})
         async with self._slots:
             patching = asyncio.ensure_future(self._client.apply_status(manifest))
             try:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import socket
 from collections.abc import Mapping
 from dataclasses import dataclass
 
@@ -11,14 +12,18 @@ import ray
 from workergroups.announcements import told_ends
 from workergroups.debugger import stopping
 from workergroups.node import group_env
+from workergroups.ports import bind_any_port
 from workergroups.processes import stack_dump
 from workergroups.ray_private.process import accelerators_at_start
 from workergroups.stacks import flight_recorder
 from workergroups.warm import learning
 
-from . import group_record, master_port, rank_seconds, told_errors
+from . import group_record, rank_seconds, told_errors
 from .method_table import Signatures
 from .visible_devices import bundle_devices, check_own_env, device_env, ray_name
+
+_master_port: socket.socket | None = None
+"""Of rank 0: where the group's ranks meet."""
 
 
 @dataclass(frozen=True)
@@ -87,7 +92,7 @@ class RankLaunch:
         return bundle_devices(assigned, of_node, self.devices_per_rank)
 
     def _publish(self) -> tuple[str, str]:
-        address, port = self.master or master_port.reserve_master()
+        address, port = self.master or _reserve_master()
         actor_id = ray.get_runtime_context().get_actor_id()
         record = group_record.GroupRecord(address, port, self.methods, self.signatures, self.places)
         group_record.publish(actor_id, record)
@@ -98,3 +103,17 @@ class RankLaunch:
             return self.master
         record = group_record.wait_for_record(rank_zero)
         return record.master_addr, record.master_port
+
+
+def _reserve_master() -> tuple[str, str]:
+    """Return the address of this node, and a port for MASTER_PORT that stays reserved for this process until it ends.
+
+    The reservation is a socket that is bound but does not listen. The kernel never assigns such a port to a process
+    that asks for any free port. But a second socket can bind it and listen on it if both set SO_REUSEADDR, as the
+    TCPStore of ``torch.distributed`` does. So no other process can take the port between its choice and its use.
+    """
+    global _master_port
+    if _master_port is None:
+        _master_port = bind_any_port()
+    address: str = ray.util.get_node_ip_address()
+    return address.strip("[]"), str(_master_port.getsockname()[1])

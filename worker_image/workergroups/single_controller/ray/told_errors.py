@@ -1,20 +1,29 @@
-"""What a rank tells of an exception that leaves its constructor or a method: where it was, and the user's text."""
+"""What a rank tells of an exception that leaves its constructor or a method: where it was, and the user's text.
+
+If the error has made its device useless, such as an illegal memory access, the rank ends: no later call could compute.
+CUDA and ROCm then refuse whatever the process asks of the device, until the process ends. A rank that lived on would be
+ready for ever, and every call would fail; a rank that ends is told, and restarted as the group's failure policy says.
+"""
 
 from __future__ import annotations
 
 import os
+import sys
+import threading
 import traceback
 from typing import Any
 
 from ray import cloudpickle
 
+from workergroups.announcements import told_ends
 from workergroups.deaths.rank_exception import who_raised
 from workergroups.ray_private import task_errors
 from workergroups.stacks.exception_text import exception_line
 
-from .lost_context import end_soon, first_line, lost_context, visible_devices
-
 _GIB = 2**30
+_SENT = 1.0
+"""Seconds within which Ray has sent the exception to its caller."""
+_EXIT_CODE = 1
 _DEVICES = ("CUDA_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES", "ASCEND_RT_VISIBLE_DEVICES")
 
 
@@ -46,7 +55,7 @@ def sendable(error: BaseException) -> BaseException:
 
 def devices() -> list[str]:
     """Return which devices this rank has; if it uses them by torch, also how much of their memory who holds."""
-    return [*_given_devices(), *(_memory_of(cuda, device) for cuda, device in visible_devices())]
+    return [*_given_devices(), *(_memory_of(cuda, device) for cuda, device in _used_devices())]
 
 
 def _given_devices() -> list[str]:
@@ -63,4 +72,38 @@ def _memory_of(cuda: Any, device: int) -> str:
             f"and torch holds {own / _GIB:.1f} GiB in this process"
         )
     except Exception as error:  # as after an error that ends the device's context
-        return f"cuda:{device} does not answer: {first_line(error)}"
+        return f"cuda:{device} does not answer: {_first_line(error)}"
+
+
+def lost_context() -> str | None:
+    """Return what a device of this process answers if it answers nothing else any more; ``None`` if all are well."""
+    for cuda, device in _used_devices():
+        try:
+            cuda.mem_get_info(device)
+        except Exception as error:  # the error that ended the context, again
+            return f"cuda:{device} is lost for this process: {_first_line(error)}"
+    return None
+
+
+def _used_devices() -> list[tuple[Any, int]]:
+    """Return ``torch.cuda`` with the number of each device that this process sees; nothing if it uses none by torch."""
+    torch = sys.modules.get("torch")
+    if torch is None or not torch.cuda.is_initialized():
+        return []
+    return [(torch.cuda, device) for device in range(torch.cuda.device_count())]
+
+
+def _first_line(error: Exception) -> str:
+    """Return what an error of torch says first: the cause; advice for people who debug torch follows."""
+    return str(error).strip().partition("\n")[0] or type(error).__name__
+
+
+def end_soon(actor_id: str, why: str) -> None:
+    """End this process, which is that of the actor, when its caller has the exception; tell why at once.
+
+    NCCL's watchdog, which sees the same error, may abort the process at any moment.
+    """
+    told_ends.tell(actor_id, f"it ended itself, since {why}")
+    timer = threading.Timer(_SENT, lambda: told_ends.leave(_EXIT_CODE))
+    timer.daemon = True
+    timer.start()

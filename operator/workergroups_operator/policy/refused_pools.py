@@ -1,4 +1,4 @@
-"""Which pools fit into one RayCluster: etcd limits its size, however many pools share it."""
+"""Which pools a RayCluster cannot take: etcd limits its size, however many pools share it; and Ray uses TLS or not."""
 
 import json
 from collections.abc import Sequence
@@ -12,14 +12,38 @@ from workergroups_operator.observed import Observed, node_group_of
 
 # etcd's limit is 1.5 MiB; the rest is for what Kubernetes and KubeRay add to the object.
 MAX_BYTES = 1_300_000
+# Of a user's pod template, so that it leaves the other pools room.
+MAX_TEMPLATE_BYTES = 65536
 # What a pod template has in addition to its pool's fields: the library's containers, probes, labels.
 _POD_BYTES = 8_000
 # What the head takes from the oldest pool.
 _OF_HEAD = {"env", "env_from", "volumes", "image_pull_secrets", "head"}
 
 
+def refused_pools(observed: Observed) -> dict[str, Explanation]:
+    """Explain which pools the RayCluster cannot take, by the name of their node group."""
+    return {**_with_large_template(observed), **over_budget(observed), **_without_tls(observed)}
+
+
+def _with_large_template(observed: Observed) -> dict[str, Explanation]:
+    sizes = {
+        node_group_of(pool): _size(pool.spec.pod_template.to_json())
+        for pool in observed.pools
+        if pool.spec.pod_template is not None
+    }
+    return {
+        name: Explanation(
+            Reason.PODS_REFUSED,
+            f"spec.podTemplate has {size} bytes as JSON, and may have {MAX_TEMPLATE_BYTES}: move what is large into a "
+            "ConfigMap",
+        )
+        for name, size in sizes.items()
+        if size > MAX_TEMPLATE_BYTES
+    }
+
+
 def over_budget(observed: Observed) -> dict[str, Explanation]:
-    """Explain which pools do not fit, by the name of their node group. Those in the RayCluster keep their place."""
+    """Explain which pools do not fit. Those in the RayCluster keep their place."""
     if not observed.pools:
         return {}
     oldest = observed.pools[0].spec
@@ -61,3 +85,18 @@ def _explanation(pool: ResourcePool, size: int) -> Explanation:
         f"{MAX_BYTES}: move what is large in spec.env, spec.setup or spec.podTemplate into a ConfigMap, or give the "
         "pool another spec.clusterName",
     )
+
+
+def _without_tls(observed: Observed) -> dict[str, Explanation]:
+    """Explain which pools ask for TLS on a cluster that began without it: they never get a Ray without it."""
+    if observed.uses_tls:
+        return {}
+    return {
+        node_group_of(pool): Explanation(
+            Reason.TLS_CONFLICT,
+            f"spec.tls is true, and RayCluster {pool.cluster} began without TLS: give the pool another "
+            "spec.clusterName, or delete the other pools of this one first",
+        )
+        for pool in observed.pools
+        if pool.spec.tls
+    }

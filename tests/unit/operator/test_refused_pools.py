@@ -2,7 +2,7 @@ import pytest
 
 from tests.unit.operator.make import child, observed, pool
 from workergroups_operator.observed import node_group_of
-from workergroups_operator.policy.cluster_size import over_budget
+from workergroups_operator.policy.refused_pools import over_budget
 
 
 def sized(name, kilobytes):

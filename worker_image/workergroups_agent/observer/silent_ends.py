@@ -1,12 +1,14 @@
-"""Ranks that the kernel probably ended for lack of memory: their nodes report it, and Ray does not know.
+"""Why ranks ended of which Ray only knows that their processes are gone.
 
-Whether that explains a death depends only on what the GCS holds, so a restarted observer comes to the same conclusion.
+Some have told it before. Others were probably ended by the kernel for lack of memory, as their nodes report. Whether
+that explains a death depends only on what the GCS holds, so a restarted observer comes to the same conclusion.
 """
 
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
+from workergroups.announcements import told_ends
 from workergroups.node import memory_kills
 from workergroups.ray_private.death import Death
 from workergroups.ray_private.death_cause import SILENT_END
@@ -26,6 +28,38 @@ class _Known:
     # By this process's own clock.
     first_seen: float
     is_explained: bool = False
+
+
+class ToldEnds:
+    """Reads what dead ranks have told. It asks the GCS once after each death."""
+
+    def __init__(self, gcs: Gcs) -> None:
+        self._gcs = gcs
+        # By actor id; empty if the rank told nothing.
+        self._known: dict[str, str] = {}
+
+    def explained(self, state: RayState) -> RayState:
+        """Return the state, with what these ranks told as the message of their deaths."""
+        silent = {rank.actor_id for rank in state.ranks if is_silent(rank)}
+        if news := silent - self._known.keys():
+            found = self._gcs.get_many(told_ends.KV_NAMESPACE, news)
+            self._known |= {actor_id: told_ends.read(found.get(actor_id)) for actor_id in news}
+            self._forget_but({rank.actor_id for rank in state.ranks})
+        told = {actor_id: self._known[actor_id] for actor_id in silent if self._known[actor_id]}
+        if not told:
+            return state
+        ranks = (
+            replace(rank, death=Death(RankEnd.PROCESS_DIED, told[rank.actor_id], "")) if rank.actor_id in told else rank
+            for rank in state.ranks
+        )
+        return replace(state, ranks=tuple(ranks))
+
+    def _forget_but(self, actor_ids: set[str]) -> None:
+        """Remove what actors told that Ray has forgotten."""
+        self._known = {actor_id: told for actor_id, told in self._known.items() if actor_id in actor_ids}
+        for key in self._gcs.keys(told_ends.KV_NAMESPACE):
+            if key not in actor_ids:
+                self._gcs.delete(told_ends.KV_NAMESPACE, key)
 
 
 class MemoryKills:
