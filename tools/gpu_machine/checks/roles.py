@@ -73,7 +73,7 @@ def _learn(site: Site) -> tuple[int | None, list[dict[str, Any]]]:
             if text.startswith("{"):
                 told.append(json.loads(text))
                 where = where if "policy" not in told[-1] else told[-1]
-                if victim := waiting.pop(told[-1].get("step"), None):
+                if victim := waiting.pop(told[-1].get("step", 0), None):
                     threading.Thread(target=_kill, args=(site, where[victim][-1])).start()
         deadline.cancel()
     if driver.returncode:
