@@ -1,4 +1,4 @@
-"""Tasks that run on given nodes, for questions that only a process there can answer."""
+"""Tasks and actors on given nodes, for what only a process there can answer or do."""
 
 from __future__ import annotations
 

@@ -213,7 +213,7 @@ class World:
     def __init__(self, monkeypatch):
         self.gcs, self.now, self.started, self.killed, self.done = Gcs(), 100.0, [], [], set()
         self.placed = {}
-        monkeypatch.setattr(preflight_tasks, "_on", lambda node: lambda _: self._process(node))
+        monkeypatch.setattr(preflight_tasks, "on_node", lambda node: lambda _: self._process(node))
         monkeypatch.setattr(preflight_tasks.ray, "kill", self.killed.append)
         monkeypatch.setattr(
             preflight_tasks.ray, "wait", lambda refs, **_: ([ref for ref in refs if ref in self.done], [])

@@ -58,7 +58,7 @@ def test_a_node_that_does_not_answer_is_named_and_the_others_are_heard(agent, mo
     agent.until(joined)
     first, second = probes.nodes_of(NODE_GROUP)
     monkeypatch.setattr(probes, "LOOK_SECONDS", 15)
-    monkeypatch.setattr(probes, "_start", start_but_hang_on(first))
+    monkeypatch.setattr(probes, "on_node", on_node_but_hang_on(first))
     found, silent = probes.look_at_all([first, second], question())
     assert [each["node"] for each in found] == [second.name]
     assert silent == {first.name: "no answer within 15 s"}
@@ -124,19 +124,17 @@ def held(where=None):
     ray.kill(holder)
 
 
-def start_but_hang_on(silent):
-    start = probes._start
+def on_node_but_hang_on(silent):
+    on_node = probes.on_node
 
     class Hanging:
         def look(self, name, question):
             time.sleep(60)
 
-    def start_one(each):
-        if each != silent:
-            return start(each)
-        return ray.remote(num_cpus=0)(Hanging).remote()
+    def on_one(node):
+        return on_node(node) if node != silent.id else lambda _: ray.remote(num_cpus=0)(Hanging)
 
-    return start_one
+    return on_one
 
 
 def placements():
