@@ -59,7 +59,7 @@ def _now() -> Row:
     devices = f"sum by (state) (workergroups_pool_devices{{{_CHOSEN}}})"
     spent = f'workergroups_pool_device_seconds_total{{{_CHOSEN}, state!="Pending"}}'
     hours = f"sum by (namespace) (increase({spent}[24h])) / 3600"
-    idle = f'workergroups_pool_devices{{{_CHOSEN}, state=~"Starting|Free|Launching"}}'
+    idle = f'workergroups_pool_devices{{{_CHOSEN}, state=~"Starting|Free|Launching|Ending"}}'
     return "Now", (
         _number(
             "Pools that are ready", f"sum(workergroups_ready{{{pools}}}) or vector(0)", "Of those in the namespace"

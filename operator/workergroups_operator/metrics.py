@@ -4,7 +4,7 @@ Gauges of objects are those of the last reconcile: a scrape costs the API server
 object lives, such as restarts, comes from its status, and so survives a restart of the operator.
 """
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from prometheus_client import CollectorRegistry, Counter, Histogram, ProcessCollector, start_http_server
@@ -15,6 +15,7 @@ from prometheus_client.registry import Collector
 from workergroups_api.group_status import WorkerGroupStatus
 from workergroups_api.manifest import RESOURCE_POOL, WORKER_GROUP
 from workergroups_api.pool_status import ResourcePoolStatus
+from workergroups_api.vocabulary import GROUP_CONDITIONS, POOL_CONDITIONS
 from workergroups_operator.device_seconds import DeviceSeconds
 from workergroups_operator.membership import ClusterKey
 from workergroups_operator.status.conclusion import StatusUpdate
@@ -75,6 +76,8 @@ class Metrics(Collector):
         # Whether this process serves, and no other one can.
         self.is_leading: Callable[[], bool] = lambda: False
         self._figures: dict[ClusterKey, tuple[Figures, ...]] = {}
+        # What may exist of each cluster, also while it cannot be read: its counters go on.
+        self._objects: dict[ClusterKey, set[tuple[str, str, str]]] = {}
         self._device_seconds = DeviceSeconds()
         # For how long each agent has not renewed its Lease, by namespace and cluster.
         self.silences: Callable[[], Mapping[ClusterKey, float]] = dict
@@ -112,26 +115,36 @@ class Metrics(Collector):
             buckets=_LINK_BUCKETS,
             registry=self.registry,
         )
+        # Prometheus counts nothing of a counter's first value.
+        for kind, conditions in ((RESOURCE_POOL, POOL_CONDITIONS), (WORKER_GROUP, GROUP_CONDITIONS)):
+            for condition in conditions:
+                self._links.labels(kind.kind, condition)
 
     def serve(self, port: int) -> None:
         """Answer scrapes, outside the event loop."""
         start_http_server(port, registry=self.registry)
 
-    def note(self, key: ClusterKey, updates: Sequence[StatusUpdate]) -> None:
-        """Take note of the present statuses of a cluster's objects; forget the others."""
-        before, self._figures[key] = self._figures.get(key, ()), tuple(map(Figures.of, updates))
-        for figures in self._figures[key]:
-            kind, namespace, name = figures.object
+    def note(self, key: ClusterKey, updates: Sequence[StatusUpdate], *, are_all: bool = True) -> None:
+        """Take note of the present statuses of a cluster's objects; forget the others, if these are all."""
+        self._figures[key] = tuple(map(Figures.of, updates))
+        devices = {figures.object: figures.devices for figures in self._figures[key]}
+        before = self._objects.get(key, set())
+        self._objects[key] = set(devices) if are_all else before | set(devices)
+        for kind, namespace, name in self._objects[key]:
             if kind == RESOURCE_POOL.kind:
-                self._device_seconds.note(namespace, name, figures.devices)
-        self._forget({each.object for each in before} - {each.object for each in self._figures[key]})
+                self._device_seconds.note(namespace, name, devices.get((kind, namespace, name)))
+        self._forget(before - self._objects[key])
 
     def forget(self, key: ClusterKey) -> None:
         """Forget a cluster that is gone."""
-        self._forget({each.object for each in self._figures.pop(key, ())})
+        self._figures.pop(key, None)
+        self._forget(self._objects.pop(key, set()))
 
-    def _forget(self, gone: Collection[tuple[str, str, str]]) -> None:
-        for kind, namespace, name in gone:
+    def _forget(self, gone: set[tuple[str, str, str]]) -> None:
+        if not gone:
+            return
+        # What was deleted and created again may be of another cluster by now.
+        for kind, namespace, name in gone.difference(*self._objects.values()):
             if kind == WORKER_GROUP.kind:
                 self._failures.remove_by_labels({"namespace": namespace, "name": name})
             else:
@@ -160,7 +173,9 @@ class Metrics(Collector):
         yield _gauge("leading", "1 in the process that serves, 0 in one that waits.", (), [((), is_leading)])
         if not is_leading:
             return
-        known = [figures for of_cluster in list(self._figures.values()) for figures in of_cluster]
+        # A pool that moves to another cluster may be in both for a moment.
+        found = {figures.object: figures for of_cluster in list(self._figures.values()) for figures in of_cluster}
+        known = list(found.values())
         yield _gauge("clusters", "Ray clusters that have pools or groups.", (), [((), len(self._figures))])
         yield _gauge(
             "agent_silence_seconds",

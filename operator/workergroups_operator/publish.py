@@ -63,7 +63,7 @@ class Publisher:
         self._tried: dict[ClusterKey, dict[str, _Tried]] = {}
         self.writes: Writes[str | None] = Writes(enqueue, timings, at_once=NAMESPACE_WRITES)
 
-    async def publish(self, key: ClusterKey, updates: Sequence[StatusUpdate]) -> str | None:
+    async def publish(self, key: ClusterKey, updates: Sequence[StatusUpdate], *, are_all: bool = True) -> str | None:
         """Apply the operator's part of each object's status. Return what could not be written, and must be retried.
 
         A status that cannot be written holds no other status up. One that was refused waits for a while, and then comes
@@ -72,7 +72,7 @@ class Publisher:
         come first, and then those whose `Ready` is untrue: where writes are slow, others might change as fast as they
         are written.
         """
-        self._metrics.note(key, updates)
+        self._metrics.note(key, updates, are_all=are_all)
         changed = {str(update.metadata["uid"]): update for update in updates if update.after != update.before}
         before, now = self._tried.pop(key, {}), asyncio.get_running_loop().time()
         tried = {uid: before[uid] for uid in changed if uid in before and before[uid].what in _whats(changed[uid])}

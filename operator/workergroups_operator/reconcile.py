@@ -158,7 +158,8 @@ class Reconciler:
                 observed, are_all = await observe_readable_members(self.client, self.membership, key)
                 doubt = why if at_once else self.failing.doubt(key, why, are_all_read=are_all)
                 if doubt:
-                    await self.publisher.publish(key, tuple(unknown(observed, doubt, datetime.now(UTC))))
+                    updates = tuple(unknown(observed, doubt, datetime.now(UTC)))
+                    await self.publisher.publish(key, updates, are_all=are_all)
         except API_ERRORS:
             self.failing.forget(key)
         return Result(None, why.message, is_urgent=True)

@@ -1,11 +1,12 @@
 """What holds the devices of a pool, and whether anybody can use them, for the metrics."""
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import chain
 
+from workergroups_api.manifest import Manifest
 from workergroups_api.resource_pool import ResourcePool
-from workergroups_api.vocabulary import Component, ConditionType, LaunchState, Word
+from workergroups_api.vocabulary import ConditionType, LaunchState, Word
 from workergroups_operator.observed import node_group_of
 from workergroups_operator.status import pool as pools
 from workergroups_operator.status.conclusion import StatusInputs, unvouched
@@ -16,6 +17,8 @@ class DeviceState(Word):
 
     # No pod has it: the pool waits for its node, or is suspended.
     PENDING = "Pending"
+    # A pod that is being deleted still has it, and perhaps ranks that save what they have.
+    ENDING = "Ending"
     # A pod has it that has not joined Ray, or has no bundles yet.
     STARTING = "Starting"
     # It is reserved, and no group has it. Drivers without groups may use it.
@@ -33,19 +36,34 @@ def device_states(pool: ResourcePool, inputs: StatusInputs, ready: Iterable[str]
     per_node, total = pool.spec.devices_per_node, pools.node_count(pool, inputs)
     if not per_node:
         return {}
+    staying, pods = _on_nodes(pool, inputs)
+    bundles: Counter[str] = Counter()
+    placed: Sequence[int] = ()
     if pool.name in inputs.decisions.suspended_pools:
-        return {DeviceState.PENDING: total * per_node}
-    pods = inputs.observed.pods_of(Component.WORKER, node_group_of(pool))
-    with_node = min(total, sum(bool(pod["spec"].get("nodeName")) for pod in pods))
-    if unvouched(pool, inputs) is not None:
-        counts = {DeviceState.UNKNOWN: with_node * per_node, DeviceState.PENDING: (total - with_node) * per_node}
-        return {state: number for state, number in counts.items() if number}
-    placed = pools.placed_nodes(pool, inputs)[:total]
-    held = max(len(placed), with_node)
-    found = Counter(_of_bundles(pool, placed, inputs, frozenset(ready)))
-    counts = {state: number * pool.spec.accelerator.per_process for state, number in found.items()}
-    counts |= {DeviceState.PENDING: (total - held) * per_node, DeviceState.STARTING: (held - len(placed)) * per_node}
+        nodes = {DeviceState.ENDING: pods}
+    elif unvouched(pool, inputs) is not None:
+        nodes = {DeviceState.UNKNOWN: staying, DeviceState.ENDING: pods - staying}
+    else:
+        placed = pools.placed_nodes(pool, inputs)[:total]
+        bundles = Counter(_of_bundles(pool, placed, inputs, frozenset(ready)))
+        held = max(len(placed), staying)
+        nodes = {DeviceState.STARTING: held - len(placed), DeviceState.ENDING: max(0, pods - held)}
+    nodes[DeviceState.PENDING] = max(0, total - len(placed) - sum(nodes.values()))
+    counts = {state: number * pool.spec.accelerator.per_process for state, number in bundles.items()}
+    counts |= {state: number * per_node for state, number in nodes.items()}
     return {state: number for state, number in counts.items() if number}
+
+
+def _on_nodes(pool: ResourcePool, inputs: StatusInputs) -> tuple[int, int]:
+    """Return how many pods of a pool have a node and its devices: those that are to stay, and all."""
+    pods = [pod for pod in inputs.observed.all_pods_of(node_group_of(pool)) if _has_devices(pod)]
+    staying = sum("deletionTimestamp" not in pod["metadata"] for pod in pods)
+    return min(staying, pools.node_count(pool, inputs)), len(pods)
+
+
+def _has_devices(pod: Manifest) -> bool:
+    """Return whether a pod is on a node, and has not ended."""
+    return bool(pod["spec"].get("nodeName")) and pod.get("status", {}).get("phase") not in ("Succeeded", "Failed")
 
 
 def _of_bundles(

@@ -13,8 +13,8 @@ from workergroups_operator.status.conclusion import StatusUpdate
 def link_seconds(update: StatusUpdate) -> Iterator[tuple[str, float]]:
     """Yield each condition before `Ready` with its seconds, and then `Ready` with all of them, if it is True only now.
 
-    They begin with the first status, or when the object ceased to be ready, was resumed, or was admitted by a queue. An
-    object that was Unknown has not become ready.
+    They begin with the first status, or when the object ceased to be ready, was resumed, or was admitted by a queue.
+    What has been True since before then has nothing to tell. An object that was Unknown has not become ready.
     """
     before = update.ready_before
     if update.ready.status != "True" or before is None or before.status != "False":
@@ -23,7 +23,7 @@ def link_seconds(update: StatusUpdate) -> Iterator[tuple[str, float]]:
     tries = [progressing.last_transition_time] if progressing is not None and progressing.status == "True" else []
     at = began = max([before.last_transition_time, *tries])
     for link in takewhile(lambda condition: condition.type != ConditionType.READY, _conditions(update.after)):
-        if link.status == "True":
+        if link.status == "True" and link.last_transition_time >= began:
             until = max(at, link.last_transition_time)
             yield link.type, (until - at).total_seconds()
             at = until

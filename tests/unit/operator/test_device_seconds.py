@@ -5,6 +5,7 @@ from types import SimpleNamespace
 import pytest
 
 from workergroups_operator.device_seconds import DeviceSeconds
+from workergroups_operator.status.devices import DeviceState
 
 # Seconds, and how many devices are in which state during these: a pool of four devices that fails once.
 SCHEDULE = [
@@ -63,7 +64,7 @@ def test_a_scrape_between_two_notes_has_what_was_spent_until_then(booked, clock)
 
 def test_a_counter_begins_with_zero(booked):
     booked.note("team", "gpu", {"Free": 2})
-    assert dict(booked.spent()) == {("team", "gpu", state): 0.0 for state in EXPECTED}
+    assert dict(booked.spent()) == {("team", "gpu", state): 0.0 for state in DeviceState}
 
 
 def test_a_pool_on_cpus_has_no_counter(booked):

@@ -37,8 +37,8 @@ LATE = status(NodesReady=("True", 40), Reserved=("False", 0), Ready=("False", 0)
     ("before", "nodes", "reserved", "expected"),
     [
         (FIRST, 40, 43, {"NodesReady": 40, "Reserved": 3, "Ready": 43}),
-        # A link that has not changed since took no time.
-        (LOST, 40, 504, {"NodesReady": 0, "Reserved": 4, "Ready": 4}),
+        # A link that was True all along tells nothing.
+        (LOST, 40, 504, {"Reserved": 4, "Ready": 4}),
         # The time for which it was suspended does not count.
         (RESUMED, 9030, 9031, {"NodesReady": 30, "Reserved": 1, "Ready": 31}),
         (LATE, 40, 700, {"NodesReady": 40, "Reserved": 660, "Ready": 700}),

@@ -25,6 +25,7 @@ from workergroups_api.failure_policy import KeptFailure, RestartHistory
 from workergroups_api.group_status import WorkerGroupStatus
 from workergroups_api.manifest import WORKER_GROUP
 from workergroups_api.report import OldestCall
+from workergroups_operator.membership import ClusterKey
 from workergroups_operator.metrics import Metrics
 from workergroups_operator.observed import AgentHeartbeat
 from workergroups_operator.status.conclusion import StatusUpdate
@@ -121,6 +122,37 @@ def test_without_the_agent_devices_are_unknown_whose_pods_have_a_node():
     assert found == {"Unknown": 2, "Pending": 2}
 
 
+def on_node(worker, phase="Running", **metadata):
+    worker["spec"]["nodeName"], worker["status"]["phase"] = "gpu-0", phase
+    worker["metadata"] |= metadata
+    return worker
+
+
+ENDS = {"deletionTimestamp": "2026-01-01T00:00:00Z"}
+
+
+@pytest.mark.parametrize(
+    ("pods", "suspend", "expected"),
+    [
+        ([("Running", ENDS), ("Running", {})], False, {"Free": 2, "Ending": 2}),
+        # While a pool rolls, it may have more devices than it asked for.
+        ([("Running", ENDS), ("Running", {}), ("Running", {})], False, {"Free": 2, "Starting": 2, "Ending": 2}),
+        ([("Running", ENDS), ("Running", {})], True, {"Ending": 4}),
+        ([("Running", ENDS), ("Failed", ENDS)], True, {"Ending": 2, "Pending": 2}),
+    ],
+)
+def test_a_pod_that_ends_holds_its_devices_until_it_has_ended(pods, suspend, expected):
+    names = ("p-0", "p-1", "p-2")[: len(pods)]
+    found = [on_node(each, phase, **more) for each, (phase, more) in zip(workers(*names), pods, strict=True)]
+    kept = pool(suspend=True) if suspend else ready_pool()
+    assert states(pools=(kept,), pods=(pod("head"), *found)) == expected
+
+
+def test_a_pod_that_has_failed_holds_no_device():
+    failed = on_node(*workers("a"), "Failed")
+    assert states(pools=(pool(),), pods=(pod("head"), failed)) == {"Pending": 4}
+
+
 def test_what_is_unknown_has_no_number():
     lost = observed(pools=(ready_pool(),), agent=AgentHeartbeat(known=(HEAD, "s1"), away_seconds=60.0))
     found = scraped(noted(*statuses(lost).updates))
@@ -139,6 +171,31 @@ def test_the_seconds_of_devices_are_counted_until_the_pool_is_gone():
     assert scraped(metrics)["workergroups_pool_device_seconds_total", *POOL[1:], "Free"] > 0
     metrics.forget(KEY)
     assert not [name for name in scraped(metrics) if "team" in name]
+
+
+def test_what_cannot_be_read_for_a_while_goes_on_counting():
+    metrics = noted(*statuses(observed(pools=(ready_pool(),))).updates)
+    before = scraped(metrics)["workergroups_pool_device_seconds_total", *POOL[1:], "Free"]
+    metrics.note(KEY, (), are_all=False)
+    found = scraped(metrics)
+    assert found["workergroups_pool_device_seconds_total", *POOL[1:], "Free"] > before
+    assert found["workergroups_pool_device_seconds_total", *POOL[1:], "Unknown"] > 0
+    metrics.note(KEY, ())
+    assert not [name for name in scraped(metrics) if "team" in name]
+
+
+def test_a_pool_that_has_moved_to_another_cluster_is_counted_once_and_not_forgotten():
+    updates = statuses(observed(pools=(ready_pool(),))).updates
+    metrics = noted(*updates)
+    metrics.note(ClusterKey("team", "other"), updates)
+    metrics.note(KEY, ())
+    assert scraped(metrics)["workergroups_pool_device_seconds_total", *POOL[1:], "Free"] > 0
+    text = generate_latest(metrics.registry).decode()
+    assert text.count("workergroups_ready{") == 1
+
+
+def test_a_histogram_of_conditions_begins_with_nothing():
+    assert scraped(noted())["workergroups_condition_seconds_count", "Ready", "WorkerGroup"] == 0
 
 
 def test_restarts_are_those_since_the_group_exists_and_a_call_has_its_beginning():
