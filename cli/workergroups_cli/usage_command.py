@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
 from typing import Annotated, Any
 
@@ -15,8 +16,9 @@ from .options import Context, Format, Namespace, complete_name, seconds_of
 from .output import Output, note, print_text, table
 from .top_command import COLUMNS, cells, percent
 
-_STATES = ("Starting", "Free", "Launching", "Ready", "Unknown")
+_STATES = ("Starting", "Free", "Launching", "Ready", "Ending", "Unknown")
 _HOUR = 3600
+_SHORTEST_SECONDS, _LONGEST_SECONDS = 120, 10 * 365 * 24 * _HOUR
 _OF_GROUP = ("group", "seconds", "activities", "methods")
 
 
@@ -47,14 +49,21 @@ def usage(
     ranks divided their time. Prometheus has counted this, also of what has been deleted since. You need the right to
     reach its Service through the API server (services/proxy).
     """
+    seconds = seconds_of(since, "--since")
+    if not _SHORTEST_SECONDS <= seconds <= _LONGEST_SECONDS:
+        raise typer.BadParameter(f"{since} is too short or too long: choose 2m to 87600h", param_hint="--since")
+    if price is not None and not math.isfinite(price):
+        raise typer.BadParameter(f"{price} is no price", param_hint="--price")
     cluster = Cluster(namespace, context)
-    found = past_usage(cluster, seconds_of(since, "--since"), pool, everywhere=all_namespaces, prometheus=prometheus)
+    found = past_usage(cluster, seconds, pool, everywhere=all_namespaces, prometheus=prometheus)
     if output is Output.json:
         pools = [{**_plain(each, "namespace", "pool", "states", "held"), **_cost(each, price)} for each in found.pools]
         groups = [{"namespace": of, **_plain(each, *_OF_GROUP)} for of, each in found.groups]
-        print_list("PastUsage", pools, groups=groups)
+        print_list("PastUsage", pools, groups=groups, troubles=found.troubles)
         return
     _tables(found, price, everywhere=all_namespaces)
+    for trouble in found.troubles:
+        note(trouble)
     if not found.pools and not found.groups:
         what = f"pool {pool}" if pool else "any pool"
         note(f"Prometheus has counted nothing of {what} in the last {since}: does it scrape the operator and the pods?")

@@ -49,6 +49,7 @@ _UNTYPED = re.compile(
 )
 # Follows a field's own error, and says nothing that helps.
 _NOT_CHECKED = re.compile(r", <nil>: Invalid value: (null|\"null\"): some validation rules were not checked [^]]*")
+_THROUGH_PROXY = re.compile(r"/api/v1/namespaces/(?P<namespace>[^/]+)/services/(?P<service>[^/]+)/proxy/")
 _ANONYMOUS = "system:anonymous"
 _SERVICE_ACCOUNT = "system:serviceaccount:"
 _READING = ("get", "list", "watch")
@@ -63,6 +64,10 @@ def refusal(
     """Return the error for an answer that is no success."""
     answer = _status(body)
     said = _NOT_CHECKED.sub("", str(answer.get("message") or _text_of(body) or f"status {status}"))
+    if status == UNAUTHORIZED and (name := service(path, body)):
+        return ClientError(
+            f"Service {name} wants a login ({said}), and the API server passes none on: choose a Service without one"
+        )
     if status == UNAUTHORIZED:
         return UnauthorizedError(f"{place} does not accept your login ({said}): {place.login}")
     if status == _FORBIDDEN:
@@ -104,6 +109,12 @@ def wrong_answer(place: Place, wanted: str, answer: Any) -> ClientError:
     """Return the error for JSON that is not what was asked for."""
     kind = answer.get("kind") if isinstance(answer, dict) else type(answer).__name__
     return no_api_server(place, f"instead of a {wanted}, it sends {kind or 'another object'}".encode())
+
+
+def service(path: str, body: bytes) -> str | None:
+    """Return the Service that has refused a request; ``None`` if that was the API server, which sends a Status."""
+    found = _THROUGH_PROXY.match(path)
+    return None if found is None or _status(body) else f"{found['service']} in namespace {found['namespace']}"
 
 
 @contextmanager

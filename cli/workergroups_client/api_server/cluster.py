@@ -27,6 +27,8 @@ if TYPE_CHECKING:
 
 _WATCH_SECONDS = 60
 """How long the API server keeps a watch open. A connection that was lost silently is noticed after this time."""
+_SERVICE_SECONDS = 60
+"""How long a Service may take for an answer: Prometheus needs a while for a long time of many series."""
 _FIELD_MANAGER = "workergroups-cli"
 _NAMES_ONLY = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1"
 _PARTS: dict[Kind, tuple[str, ...]] = {
@@ -149,7 +151,7 @@ class Cluster:
     def ask_service(self, namespace: str, service: str, path: str, query: Mapping[str, str]) -> Any:
         """Return what a Service, as ``NAME:PORT``, answers to a request through the API server, parsed as JSON."""
         path = f"{self._path(SERVICE, namespace)}/{_segment(service)}/proxy/{path}"
-        return self._rest.request("GET", path, query=query)
+        return self._rest.request("GET", path, query=query, seconds=_SERVICE_SECONDS)
 
     def open_exec(
         self, pod: str, container: str, command: Sequence[str], *, stdin: bool = False, tty: bool = False

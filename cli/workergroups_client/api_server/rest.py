@@ -27,7 +27,7 @@ _LONGEST_PAUSE = 5.0
 
 
 class _Asked(NamedTuple):
-    """A request, and for how long a stream may be silent."""
+    """A request."""
 
     method: str
     path: str
@@ -35,6 +35,8 @@ class _Asked(NamedTuple):
     headers: Mapping[str, str]
     data: bytes | None
     seconds: float | None = None
+    """For how long the server may send nothing, if not for `REQUEST_SECONDS`."""
+    is_stream: bool = False
 
     @property
     def target(self) -> str:
@@ -63,8 +65,9 @@ class Rest:
         body: Any = None,
         content_type: str = "application/json",
         accept: str = "application/json",
+        seconds: float | None = None,
     ) -> Any:
-        """Return the answer, parsed as JSON.
+        """Return the answer, parsed as JSON. The server may take `REQUEST_SECONDS` for it, or these ``seconds``.
 
         Raises:
             ClientError: The API server refused the request, or is no API server; see `api_errors`.
@@ -72,7 +75,7 @@ class Rest:
         """
         headers = {"Accept": accept} | ({"Content-Type": content_type} if body is not None else {})
         data = None if body is None else json.dumps(body).encode()
-        answer = self._patiently(_Asked(method, path, query or {}, headers, data))
+        answer = self._patiently(_Asked(method, path, query or {}, headers, data, seconds))
         return self._parsed(answer.data)
 
     def lines(self, path: str, *, query: Mapping[str, str | None], seconds: float) -> Iterator[Any]:
@@ -86,7 +89,7 @@ class Rest:
         Raises:
             ClientError: As `request`, also if the connection is lost.
         """
-        asked = _Asked("GET", path, query, {"Accept": "application/json"}, None, seconds)
+        asked = _Asked("GET", path, query, {"Accept": "application/json"}, None, seconds, is_stream=True)
         with closing(self._patiently(asked)) as answer, api_errors.explained(self.place):
             yield from map(self._parsed, answer)
 
@@ -120,7 +123,8 @@ class Rest:
     def _patiently(self, asked: _Asked) -> urllib3.BaseHTTPResponse:
         """Return the answer to a request that is repeated while the server is busy, and once after a new login."""
         answer = self._send(asked)
-        if answer.status == api_errors.UNAUTHORIZED and self.renew():
+        is_refused = answer.status == api_errors.UNAUTHORIZED and not api_errors.service(asked.path, answer.data)
+        if is_refused and self.renew():
             answer = self._send(asked)
         for pause in _PAUSES:
             if answer.status not in api_errors.BUSY:
@@ -136,7 +140,6 @@ class Rest:
     def _send(self, asked: _Asked) -> urllib3.BaseHTTPResponse:
         credential = self._login.credential()
         login = {"Authorization": credential.authorization} if credential.authorization else {}
-        is_stream = asked.seconds is not None
         with api_errors.explained(self.place):
             answer = self._connected(credential).request(
                 asked.method,
@@ -145,9 +148,9 @@ class Rest:
                 body=asked.data,
                 timeout=urllib3.Timeout(connect=REQUEST_SECONDS, read=asked.seconds or REQUEST_SECONDS),
                 retries=False,
-                preload_content=not is_stream,
+                preload_content=not asked.is_stream,
             )
-            if is_stream and not _is_success(answer):
+            if asked.is_stream and not _is_success(answer):
                 answer.read(cache_content=True)
             return answer
 

@@ -92,12 +92,31 @@ def find(cluster: Cluster, name: str, *wanted: str) -> Target:
 
 def find_all(cluster: Cluster, name: str, *wanted: str) -> list[Target]:
     """Return all objects of the name among the wanted kinds, at least one; see `find`."""
-    kinds, plain = _read(name, wanted or (POOL, GROUP))
+    kinds, plain = read_name(name, wanted or (POOL, GROUP))
     there = [(what, cluster.get(_KINDS[what], plain)) for what in kinds]
     found = [Target(what, manifest) for what, manifest in there if manifest is not None]
     if not found:
         raise NotFoundError(_what_there_is(cluster, plain, kinds))
     return found
+
+
+def read_name(name: str, wanted: tuple[str, ...]) -> tuple[tuple[str, ...], str]:
+    """Return the kinds to look for, and the name without its prefix.
+
+    Raises:
+        ClientError: It cannot be the name of an object, or is one of a kind that is not wanted.
+    """
+    prefix, slash, rest = name.rpartition("/")
+    if not _PLAIN.search(rest) or _UNFIT.search(rest):
+        raise ClientError(f"{name!r} cannot be a name: write the name of a pool or group, or pool/NAME or group/NAME")
+    if not slash:
+        return wanted, name
+    what = _ALIASES.get(prefix.lower())
+    if what is None:
+        raise ClientError(f"{name}: write pool/NAME or group/NAME, or the name alone")
+    if what not in wanted:
+        raise ClientError(f"{name} names a {what}, but this needs a {wanted[0]}: write {wanted[0]}/NAME")
+    return (what,), rest
 
 
 def list_all(cluster: Cluster, *kinds: str, everywhere: bool = False) -> list[Target]:
@@ -156,21 +175,6 @@ def token(cluster: Cluster, ray_cluster_name: str) -> str:
             f"{cluster.namespace}: workergroups status says what the pool waits for"
         )
     return b64decode(secret["data"][TOKEN_KEY]).decode()
-
-
-def _read(name: str, wanted: tuple[str, ...]) -> tuple[tuple[str, ...], str]:
-    """Return the kinds to look for, and the name without its prefix."""
-    prefix, slash, rest = name.rpartition("/")
-    if not _PLAIN.search(rest) or _UNFIT.search(rest):
-        raise ClientError(f"{name!r} cannot be a name: write the name of a pool or group, or pool/NAME or group/NAME")
-    if not slash:
-        return wanted, name
-    what = _ALIASES.get(prefix.lower())
-    if what is None:
-        raise ClientError(f"{name}: write pool/NAME or group/NAME, or the name alone")
-    if what not in wanted:
-        raise ClientError(f"{name} names a {what}, but this needs a {wanted[0]}: write {wanted[0]}/NAME")
-    return (what,), rest
 
 
 def _what_there_is(cluster: Cluster, name: str, kinds: tuple[str, ...]) -> str:

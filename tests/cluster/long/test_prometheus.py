@@ -195,12 +195,12 @@ def service(prometheus, namespace):
 
 def test_the_command_line_shows_what_each_device_and_each_rank_did(namespace, service, tmp_path):
     """Two devices of two ranks that are ready all the time, and that nothing calls."""
-    time.sleep(60)  # of which each second is counted, whatever was before
+    time.sleep(120)  # of which each second is counted, whatever was before
     workergroups = CommandLine(namespace, tmp_path)
-    found = workergroups.json("usage", "actors", "--since=1m", f"--prometheus={service}", "--price=60")
+    found = workergroups.json("usage", "actors", "--since=2m", f"--prometheus={service}", "--price=60")
     (of_pool,), (of_group,) = found["items"], found["groups"]
-    assert of_pool["states"] == {"Ready": pytest.approx(120, rel=0.02)}
-    assert of_pool["cost"] == pytest.approx(2, rel=0.02)
+    assert of_pool["states"] == {"Ready": pytest.approx(240, rel=0.02)}
+    assert of_pool["cost"] == pytest.approx(4, rel=0.02)
     assert (of_group["group"], of_group["activities"]["Idle"] > 0.95) == ("actors", True)
 
 

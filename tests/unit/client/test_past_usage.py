@@ -2,6 +2,7 @@
 
 import json
 import os
+import time
 from urllib.parse import parse_qs, urlsplit
 
 import pytest
@@ -9,6 +10,8 @@ from typer.testing import CliRunner
 
 from tests.unit.client.api_server import Answer, api_server, kubeconfig, refused
 from workergroups_cli.app import app
+from workergroups_client.api_server import rest
+from workergroups_client.api_server.credentials import Login
 
 HOUR = 3600.0
 DEVICES = [
@@ -30,10 +33,10 @@ def series(labels, rows):
 
 
 QUERY = "/api/v1/namespaces/monitoring/services/prometheus-operated:9090/proxy/api/v1/query"
-COUNTED = [
-    series(("namespace", "name", "state"), DEVICES),
-    series(("namespace", "group", "activity", "method"), RANKS),
-]
+OF_POOLS = Answer(series(("namespace", "name", "state"), DEVICES))
+FROM_THEN = Answer(series((), [(1,)]))
+OF_RANKS = Answer(series(("namespace", "group", "activity", "method"), RANKS))
+NOTHING = Answer(series((), []))
 
 
 @pytest.fixture
@@ -42,7 +45,7 @@ def metered(tmp_path, monkeypatch):
     for name in os.environ:
         if name.lower().endswith("_proxy"):
             monkeypatch.delenv(name)
-    with api_server(answers={QUERY: [Answer(each) for each in COUNTED]}) as server:
+    with api_server(answers={QUERY: [OF_POOLS, FROM_THEN, OF_RANKS]}) as server:
         path = tmp_path / "config"
         path.write_text(json.dumps(kubeconfig(server.url)))
         monkeypatch.setenv("KUBECONFIG", str(path))
@@ -85,6 +88,56 @@ def test_scripts_get_seconds(metered):
     assert found["items"][0] == {"namespace": "team", "pool": "gpu", "states": states, "held": 48 * HOUR, "cost": 48.0}
     (group,) = found["groups"]
     assert (group["group"], group["seconds"], group["methods"]) == ("policy", 10 * HOUR, {"step": 0.6})
+    assert found["troubles"] == []
+
+
+def test_that_prometheus_has_nothing_from_the_beginning_is_said(metered):
+    metered.answers[QUERY] = [OF_POOLS, NOTHING, OF_RANKS]
+    found = shown("--since", "168h")
+    assert "has no figures of the operator from 7d0h ago: anything that was used before" in found.stderr
+    assert "48.0" in found.stdout
+
+
+def test_a_prometheus_that_has_figures_from_then_is_believed(metered):
+    assert shown("--since", "168h").stderr == ""
+    assert queries(metered)[1] == "count(max_over_time(workergroups_leading[10m] offset 604800s))"
+
+
+def test_pools_are_shown_also_if_their_ranks_are_too_much_for_prometheus(metered):
+    metered.answers[QUERY] = [OF_POOLS, FROM_THEN, Answer(OF_PROMETHEUS, 422)]
+    found = shown()
+    assert (found.exit_code, "48.0" in found.stdout) == (0, True)
+    assert "what the ranks did is missing: " in found.stderr
+    assert "query takes too many samples" in found.stderr
+
+
+def test_without_pools_the_ranks_have_to_be_known(metered):
+    metered.answers[QUERY] = [NOTHING, FROM_THEN, Answer(OF_PROMETHEUS, 422)]
+    found = shown()
+    assert (found.exit_code, "query takes too many samples" in said_by(found)) == (1, True)
+
+
+class Slow(Answer):
+    def body_bytes(self):
+        time.sleep(1)
+        return super().body_bytes()
+
+
+def test_prometheus_may_take_longer_than_an_api_server(metered, monkeypatch):
+    monkeypatch.setattr(rest, "REQUEST_SECONDS", 0.5)
+    metered.answers[QUERY][0] = Slow(OF_POOLS.body)
+    assert "48.0" in shown().stdout
+
+
+def queries(server):
+    return [parse_qs(urlsplit(path).query)["query"][0] for _, path, _, _ in server.requests]
+
+
+def test_a_series_that_prometheus_has_twice_counts_once(metered):
+    shown()
+    risen = 'increase(workergroups_pool_device_seconds_total{namespace="team"}[86400s])'
+    once = f"max by (namespace,name,state,instance,WorkerId) ({risen})"
+    assert queries(metered)[0] == f"sum by (namespace,name,state) ({once}) > 0"
 
 
 @pytest.mark.parametrize(
@@ -93,13 +146,38 @@ def test_scripts_get_seconds(metered):
         ((), ['{namespace="team"}[86400s]'] * 2),
         (("-A", "--since", "1h30m"), ["{}[5400s]"] * 2),
         (("gpu",), ['{namespace="team",name="gpu"}[86400s]', '{namespace="team",workergroups_dev_pool="gpu"}[86400s]']),
-        (('a"b',), ['{namespace="team",name="a\\"b"}[', '{namespace="team",workergroups_dev_pool="a\\"b"}[']),
+        (("pool/gpu", "-A"), ['{name="gpu"}[86400s]', '{workergroups_dev_pool="gpu"}[86400s]']),
     ],
 )
 def test_only_what_is_wanted_is_asked_for(metered, words, selectors):
     shown(*words)
-    asked = [parse_qs(urlsplit(path).query)["query"][0] for _, path, _, _ in metered.requests]
-    assert [selector in query for query, selector in zip(asked, selectors, strict=True)] == [True, True]
+    of_pools, _, of_ranks = queries(metered)
+    assert (selectors[0] in of_pools, selectors[1] in of_ranks) == (True, True)
+
+
+@pytest.mark.parametrize("name", ['a"b', "gpu\N{PILE OF POO}", ""])
+def test_a_name_that_no_pool_can_have_is_refused(metered, name):
+    found = shown(name)
+    assert (found.exit_code, f"{name!r} cannot be a name" in said_by(found)) == (1, True)
+    assert metered.requests == []
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        *(("--price", price) for price in ("nan", "inf", "1e999", "-1")),
+        *(("--since", since) for since in ("15s", "1m59s", "87601h", "999999999h")),
+    ],
+)
+def test_a_price_or_a_time_that_makes_no_sense_is_wrong_usage(metered, words):
+    found = shown(*words)
+    assert (found.exit_code, words[0] in found.stderr) == (2, True)
+    assert metered.requests == []
+
+
+@pytest.mark.parametrize("since", ["2m", "87600h"])
+def test_two_minutes_and_ten_years_can_be_asked_for(metered, since):
+    assert "48.0" in shown("--since", since).stdout
 
 
 def test_another_prometheus_can_be_named(metered):
@@ -111,7 +189,7 @@ def test_another_prometheus_can_be_named(metered):
 @pytest.mark.parametrize("name", ["http://prometheus:9090", "monitoring/prometheus", "a/b/c:80", "../x:1", ""])
 def test_what_names_no_service_is_refused(metered, name):
     found = shown("--prometheus", name)
-    assert (found.exit_code, "NAMESPACE/SERVICE:PORT" in said_by(found)) == (1, True)
+    assert (found.exit_code, f"--prometheus {name!r} names no Service" in said_by(found)) == (1, True)
     assert metered.requests == []
 
 
@@ -132,6 +210,8 @@ OF_PROMETHEUS = {"status": "error", "errorType": "bad_data", "error": "query tak
         (refused(503, "no endpoints available"), "no endpoints available"),
         (Answer(b"<html><title>Log in</title>"), "it sends a web page (Log in)"),
         (Answer(OF_PROMETHEUS, 422), "query takes too many samples"),
+        (Answer(b"Unauthorized\n", 401), "Service prometheus-operated:9090 in namespace monitoring wants a login"),
+        (refused(401, "Unauthorized"), "does not accept your login (Unauthorized)"),
         (Answer(b"404 page not found\n", 404), "--prometheus NAMESPACE/SERVICE:PORT"),
         (Answer({"kind": "Status"}), "answers otherwise than Prometheus does"),
         (Answer({"data": {"result": [{"metric": {}, "value": ["x"]}]}}), "answers otherwise than Prometheus does"),
@@ -145,6 +225,14 @@ def test_a_prometheus_that_does_not_answer_is_named(metered, monkeypatch, answer
     assert (found.exit_code, said in said_by(found)) == (1, True), said_by(found)
 
 
+@pytest.mark.parametrize(("answer", "requests"), [(Answer(b"", 401), 1), (refused(401, "Unauthorized"), 2)])
+def test_a_login_is_renewed_for_the_api_server_and_not_for_prometheus(metered, monkeypatch, answer, requests):
+    monkeypatch.setattr(Login, "renew", lambda _: True)
+    metered.answers[QUERY] = [answer]
+    shown()
+    assert len(metered.requests) == requests
+
+
 def test_nothing_that_was_counted_is_said(metered):
-    metered.answers[QUERY] = [Answer(series((), []))]
+    metered.answers[QUERY] = [NOTHING]
     assert "counted nothing of pool gpu in the last 1h" in shown("gpu", "--since", "1h").stderr
