@@ -62,22 +62,22 @@ def lines(*words):
 
 def test_a_pool_has_the_hours_of_its_devices_and_a_group_what_its_ranks_did(metered):
     found = lines()
-    assert ["POOL", "DEVICE", "HOURS", "STARTING", "FREE", "LAUNCHING", "READY", "UNKNOWN"] in found
-    assert ["gpu", "48.0", "0%", "25%", "0%", "75%", "0%"] in found
-    assert ["idle", "0.0", "-", "-", "-", "-", "-"] in found
+    assert ["POOL", "DEVICE", "HOURS", "STARTING", "FREE", "LAUNCHING", "READY", "ENDING", "UNKNOWN"] in found
+    assert ["gpu", "48.0", "0%", "25%", "0%", "75%", "0%", "0%"] in found
+    assert ["idle", "0.0", "-", "-", "-", "-", "-", "-"] in found
     assert ["GROUP", "COUNTED", "IDLE", "WAITING", "COLLECTIVE", "RUNNING", "METHODS"] in found
     assert ["policy", "10h0m", "40%", "0%", "0%", "60%", "step", "60%"] in found
 
 
 def test_a_device_that_no_pod_has_costs_nothing(metered):
     found = lines("--price", "2.5")
-    assert ["gpu", "48.0", "0%", "25%", "0%", "75%", "0%", "120.00"] in found
-    assert ["idle", "0.0", "-", "-", "-", "-", "-", "0.00"] in found
+    assert ["gpu", "48.0", "0%", "25%", "0%", "75%", "0%", "0%", "120.00"] in found
+    assert ["idle", "0.0", "-", "-", "-", "-", "-", "-", "0.00"] in found
 
 
 def test_all_namespaces_are_told_apart(metered):
     found = lines("-A")
-    assert ["team", "gpu", "48.0", "0%", "25%", "0%", "75%", "0%"] in found
+    assert ["team", "gpu", "48.0", "0%", "25%", "0%", "75%", "0%", "0%"] in found
     assert ["team", "policy", "10h0m", "40%", "0%", "0%", "60%", "step", "60%"] in found
 
 
