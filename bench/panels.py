@@ -50,13 +50,17 @@ def draw(panels: Sequence[Mapping[str, Any]], url: str, minutes: float, path: Pa
         axis.set_title(panel["title"])
         axis.grid(alpha=0.3)
         (target,) = panel["targets"]
-        series = answers(url, target["expr"].replace("$namespace", ".*"), minutes)[:MOST]
+        found = answers(url, target["expr"].replace("$namespace", ".*"), minutes)
+        is_stacked = panel["fieldConfig"]["defaults"].get("custom", {}).get("stacking", {}).get("mode") == "normal"
+        series = found if is_stacked else found[:MOST]
+        if len(series) < len(found):
+            axis.set_title(f"{panel['title']} ({len(series)} of {len(found)})")
         names = [legend(target.get("legendFormat", ""), each["metric"]) or panel["title"] for each in series]
         points = [{float(at): float(value) for at, value in each["values"]} for each in series]
         times = sorted({at for each in points for at in each})
         ago = [(at - time.time()) / 60 for at in times]
         values = [[each.get(at, math.nan) for at in times] for each in points]
-        if panel["fieldConfig"]["defaults"].get("custom", {}).get("stacking", {}).get("mode") == "normal" and times:
+        if is_stacked and times:
             axis.stackplot(ago, [[0.0 if math.isnan(each) else each for each in line] for line in values], labels=names)
         else:
             for name, line in zip(names, values, strict=True):

@@ -128,8 +128,8 @@ async def measure(access: Access, sizes: Sequence[int], processes: Mapping[str, 
     async with AsyncExitStack() as stack:
         api = await stack.enter_async_context(Api.connect(access))
         crowd = Crowd(access, api, stack)
-        renewing = asyncio.create_task(crowd.renew())
-        stack.callback(renewing.cancel)
+        tasks = await stack.enter_async_context(asyncio.TaskGroup())  # which ends this if no agent is renewed any more
+        stack.callback(tasks.create_task(crowd.renew()).cancel)
         for size in sizes:
             row, before = Row(size), await applied(api)
             new = size - len(crowd.namespaces) * POOLS_OF_A_NAMESPACE
@@ -142,8 +142,6 @@ async def measure(access: Access, sizes: Sequence[int], processes: Mapping[str, 
             row.percent = dict(zip(processes, at_rest, strict=True))
             row.mib = {name: each.resident_mib for name, each in processes.items()}
             row.first_status = statistics.median([await crowd.first_status(f"new-{n}") for n in range(NEW_POOLS)])
-            if renewing.done():
-                renewing.result()
             print(
                 f"{row} {await crowd.ready()} are ready, the last {POOLS_OF_A_NAMESPACE} pools within "
                 f"{row.seconds_to_ready:.0f} s; renewals are late by {crowd.late:.1f} s at most",
