@@ -39,6 +39,8 @@ class Submission:
     runtime_env: PackedEnv
     env: Mapping[str, str]
     env_from: Sequence[str]
+    span: Mapping[str, str]
+    """What names the span in which the job is submitted, for a job that is given no other."""
     node: int | None = None
     """The number of the node on which the driver runs; ``None`` for the head."""
     key: str = field(default_factory=lambda: secrets.token_hex(8))
@@ -66,7 +68,7 @@ class Submission:
             )
         env_of_ray = packed(merged(runtime_env or {}, directory, {}))
         span = {name: os.environ[name] for name in SPAN_VARIABLES if name in os.environ}
-        return cls(job, command, env_of_ray, {**span, **(env or {})}, tuple(env_from), node)
+        return cls(job, command, env_of_ray, env or {}, tuple(env_from), span, node)
 
     def start(
         self, pool: Handle, kept: KeptRecords, job_id: str, attempt: int, patience: float, *, again: bool = False
@@ -79,9 +81,11 @@ class Submission:
         job = Job(job_id, pool.ray.api, pool.name, kept, patience)
         if again and self._has_submitted(job_id, pool):
             return job
-        variables = {**_shape(pool.target), **self.env, JobVariable.ATTEMPT.value: str(attempt)}
-        wanted = merged(self.runtime_env.env, None, variables)
         hidden = secret_env.variables_of(pool.cluster, self.env_from)
+        given = {*hidden, *(self.runtime_env.env.get("env_vars") or {})}
+        span = {name: value for name, value in self.span.items() if name not in given}
+        variables = {**span, **_shape(pool.target), **self.env, JobVariable.ATTEMPT.value: str(attempt)}
+        wanted = merged(self.runtime_env.env, None, variables)
         self.runtime_env.send(pool.ray.api)
         hidden = {name: value for name, value in hidden.items() if name not in wanted["env_vars"]}
         metadata = jobs.attempt_metadata(self.job, attempt, self.key)

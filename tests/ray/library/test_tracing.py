@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import os
 import time
 
@@ -38,6 +39,16 @@ def keep_spans():
     return kept
 
 
+def checked(method):
+    """As a user's decorator that takes only what the method takes."""
+
+    @functools.wraps(method)
+    def wrapper(self, batch):
+        return method(self, batch)
+
+    return wrapper
+
+
 class Traced(Worker):
     def __init__(self, exporters):
         super().__init__()
@@ -72,6 +83,11 @@ class Traced(Worker):
     @register({"dispatch_fn": dispatch_one_to_all, "collect_fn": lambda group, results: results[-1]})
     def last(self, **more):
         return sorted(more)
+
+    @checked
+    @register(Dispatch.ONE_TO_ALL)
+    def wrapped(self, batch):
+        return batch
 
     @register(Dispatch.ONE_TO_ALL)
     def fail(self):
@@ -163,6 +179,13 @@ def test_batches_futures_and_dispatch_functions_of_users_arrive_as_without_a_spa
     assert {span["name"] for span in of_ranks(group)} == {"double", "later", "last"}
 
 
+def test_a_method_below_a_users_decorator_gets_what_it_would_get_without_a_span(group, driver):
+    of_ranks(group)
+    assert group.wrapped("batch") == ["batch"] * 2
+    assert [span.name for span in driver.get_finished_spans()] == ["trainer.wrapped"]
+    assert of_ranks(group) == []
+
+
 class Other(Worker):
     @register(Dispatch.ONE_TO_ALL)
     async def ask(self):
@@ -176,7 +199,13 @@ def test_coroutines_and_roles_are_called_as_without_a_span(pool, driver):
     with RayWorkerGroup(pool, create_colocated_worker_cls(traced), name_prefix="roles") as whole:
         roles = whole.spawn(["one", "two"])
         assert [roles[role].scatter(["a", "b"]) for role in roles] == [["a", "b"]] * 2
-    assert [span.name for span in driver.get_finished_spans()] == ["other.ask", "roles.scatter", "roles.scatter"]
+        assert [roles[role].wrapped("batch") for role in roles] == [["batch"] * 2] * 2
+        # Both roles are in one process, whose provider is that of the role that was made first.
+        assert [span["name"] for span in of_ranks(roles["one"])] == ["one.scatter", "two.scatter"] * 2
+    assert [span.name for span in driver.get_finished_spans()] == [
+        *["other.ask", "roles.one.scatter", "roles.two.scatter"],
+        *["roles.one.wrapped", "roles.two.wrapped"],
+    ]
 
 
 def test_a_method_that_raises_leaves_a_span_that_failed(group, driver):

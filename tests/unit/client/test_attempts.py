@@ -1,5 +1,7 @@
 """When a job gets another attempt, what that waits for, and that two attempts never run at once."""
 
+from contextlib import nullcontext
+
 import pytest
 
 from tests.unit.client.fake_cluster import WritableCluster, condition, group, head, pool
@@ -420,6 +422,21 @@ def test_a_later_attempt_too_is_a_part_of_the_span_in_which_the_job_was_submitte
     list(world.submit(env={"TRACESTATE": "of=the-user"}).logs(follow=True))
     found = world.jobs["train-2"]["runtime_env"]["env_vars"]
     assert (found["TRACEPARENT"], found["TRACESTATE"]) == (span["TRACEPARENT"], "of=the-user")
+
+
+def test_the_span_that_a_runtime_environment_or_a_secret_names_wins(monkeypatch):
+    monkeypatch.setenv("TRACEPARENT", "of the shell")
+    monkeypatch.setenv("TRACESTATE", "of the shell")
+    handed_over = []
+    monkeypatch.setattr(submission.secret_env, "variables_of", lambda *_: {"TRACESTATE": b"of the Secret"})
+    monkeypatch.setattr(
+        submission.secret_env, "handed_over", lambda *given: handed_over.append(given[-1]) or nullcontext("")
+    )
+    world = World(monkeypatch)
+    world.submit(runtime_env={"env_vars": {"TRACEPARENT": "of the file"}}, env_from=["secret/span"])
+    found = world.running["runtime_env"]["env_vars"]
+    assert (found["TRACEPARENT"], found.get("TRACESTATE")) == ("of the file", None)
+    assert handed_over == [{"TRACESTATE": b"of the Secret"}]
 
 
 def test_attempts_have_one_key_and_submissions_another(monkeypatch):

@@ -1,12 +1,14 @@
 from __future__ import annotations
 
+import functools
 import pickle
+from contextlib import nullcontext
 
 import pytest
 
-from workergroups import Dispatch, Execute, Worker, collect_all_to_all, register
+from workergroups import Dispatch, Execute, Worker, collect_all_to_all, register, tracing
 from workergroups.single_controller.base import WorkerGroup
-from workergroups.single_controller.base.decorator import bound_methods, registered_methods
+from workergroups.single_controller.base.decorator import RegisteredMethod, bound_methods, registered_methods
 
 
 class Model:
@@ -57,6 +59,35 @@ def test_registered_methods_are_found_with_their_modes():
     assert methods["load"].blocking
     assert methods["save"].execute_mode is Execute.RANK_ZERO
     assert not methods["save"].blocking
+
+
+def timed(method):
+    @functools.wraps(method)
+    def wrapper(self, path):
+        return method(self, path)
+
+    return wrapper
+
+
+def test_a_method_is_wrapped_if_a_decorator_of_the_users_is_above_register():
+    class Wrapped(Model):
+        load = timed(Model.load)
+        read = register()(timed(Model.private))
+
+    found = {name: registered.is_wrapped for name, registered in registered_methods(Wrapped).items()}
+    assert found == {"load": True, "read": False, "save": False}
+
+
+def test_a_call_is_traced_with_its_role_and_reaches_ranks_unless_its_method_is_wrapped(monkeypatch):
+    traced = []
+    monkeypatch.setattr(tracing, "of_call", lambda *names, **more: traced.append((*names, more)) or nullcontext())
+    for role, is_wrapped in (("", False), ("actor", True)):
+        load = RegisteredMethod(Dispatch.ONE_TO_ALL, Execute.ALL, blocking=True, role=role, is_wrapped=is_wrapped)
+        bound_methods(RecordingGroup(Model), {"load": load})["load"]("a")
+    assert [(role, name, more["reaches_ranks"]) for _, role, name, more in traced] == [
+        ("", "load", True),
+        ("actor", "load", False),
+    ]
 
 
 def test_register_leaves_the_method_as_it_was():

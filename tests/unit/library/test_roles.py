@@ -1,5 +1,6 @@
 """Which roles the ranks of a group can have, and what a role's group is."""
 
+import functools
 from types import SimpleNamespace
 
 import pytest
@@ -12,6 +13,7 @@ from workergroups import (
     create_colocated_worker_cls,
     register,
 )
+from workergroups.single_controller.base.decorator import registered_methods
 
 
 class Role(Worker):
@@ -58,6 +60,15 @@ def test_a_roles_group_calls_methods_of_the_role(whole):
     assert actor.execute_rank_zero("step", 1) == ("actor_step", (1,), {})
     assert actor.execute_rank_zero("other", a=1) == ("call_role", ("actor", "other"), {"a": 1})
     assert whole.execute_rank_zero("actor_step") == ("actor_step", (), {})
+
+
+def test_a_wrapped_method_of_a_role_is_one_of_the_ranks_too():
+    class Wrapped(Role):
+        step = functools.wraps(Role.step)(lambda self: None)
+
+    ranks = create_colocated_worker_cls({"actor": RayClassWithInitArgs(Wrapped), "critic": RayClassWithInitArgs(Role)})
+    methods = registered_methods(ranks.user_class)
+    assert (methods["actor_step"].is_wrapped, methods["critic_step"].is_wrapped) == (True, False)
 
 
 def test_fused_roles_are_attributes_of_the_group(whole):

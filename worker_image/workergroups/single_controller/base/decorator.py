@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 import inspect
 from collections.abc import Callable, Iterator, Mapping
@@ -73,6 +74,8 @@ class RegisteredMethod:
     blocking: bool
     role: str = ""
     """The role that the method belongs to, in a class of colocated roles."""
+    is_wrapped: bool = False
+    """Whether a decorator of the user's is above ``register``, which may not take the keywords that we add."""
 
     def dispatch_fns(self) -> DispatchFns:
         """Return the functions that split this method's arguments and collect its results."""
@@ -193,9 +196,12 @@ def registered_methods(cls: type) -> dict[str, RegisteredMethod]:
     found = {}
     for name in dir(cls):
         # Look it up statically: a property or a descriptor of the user must not run here.
-        registered = getattr(inspect.getattr_static(cls, name), MAGIC_ATTR, None)
+        method = inspect.getattr_static(cls, name)
+        registered = getattr(method, MAGIC_ATTR, None)
         if isinstance(registered, RegisteredMethod):
-            found[name] = registered
+            # What ``register`` returns has no such attribute; a user's ``functools.wraps`` gives it one.
+            is_wrapped = hasattr(method, "__wrapped__")
+            found[name] = dataclasses.replace(registered, is_wrapped=True) if is_wrapped else registered
     return found
 
 
@@ -208,10 +214,11 @@ def _bound_method(handle: WorkerGroup, name: str, registered: RegisteredMethod) 
     fns = registered.dispatch_fns()
     dispatch_fn, collect_fn = fns["dispatch_fn"], fns["collect_fn"]
     is_for_all, blocking = registered.execute_mode is Execute.ALL, registered.blocking
+    role, is_wrapped = registered.role, registered.is_wrapped
 
     def call(*args: Any, **kwargs: Any) -> Any:
         group = handle._for_one_call()
-        with tracing.of_call(group.name_prefix, name):
+        with tracing.of_call(group.name_prefix, role, name, reaches_ranks=not is_wrapped):
             args, kwargs = dispatch_fn(group, *args, **kwargs)
             padding = take_padding(kwargs)
             execute = group.execute_all if is_for_all else group.execute_rank_zero
