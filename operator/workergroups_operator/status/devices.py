@@ -63,7 +63,7 @@ def _on_nodes(pool: ResourcePool, inputs: StatusInputs) -> tuple[int, int]:
 
 def _has_devices(pod: Manifest) -> bool:
     """Return whether a pod is on a node, and has not ended."""
-    return bool(pod["spec"].get("nodeName")) and pod.get("status", {}).get("phase") not in ("Succeeded", "Failed")
+    return bool(pod["spec"].get("nodeName")) and pod.get("status", {}).get("phase", "Pending") in ("Pending", "Running")
 
 
 def _of_bundles(

@@ -73,7 +73,7 @@ class Publisher:
     def __init__(self):
         self.unknown = {}
 
-    async def publish(self, key, updates):
+    async def publish(self, key, updates, *, are_all=True):
         for update in updates:
             ready = find(update.after.conditions, "Ready")
             assert ready.status == "Unknown"
