@@ -14,7 +14,7 @@ from workergroups_api.manifest import POD, RAY_CLUSTER, Manifest, name_of
 from workergroups_api.names import CLUSTER_LABEL, COMPONENT_LABEL
 from workergroups_api.resource_pool import ResourcePool
 from workergroups_api.vocabulary import Component, Reason
-from workergroups_operator.observed import Observed, node_group_of
+from workergroups_operator.observed import Observed, has_ended, node_group_of
 from workergroups_operator.policy.pod_trouble import cannot_pull, failed_pull, is_starting
 from workergroups_operator.templates import Templates
 from workergroups_operator.templates.library import READ_ONLY
@@ -23,7 +23,6 @@ from workergroups_operator.templates.pod_parts import NOTHING_UNASKED
 
 # What decides on which nodes a pod may be, and by which credentials its images are pulled.
 _PLACEMENT = ("nodeSelector", "tolerations", "imagePullSecrets", "serviceAccountName")
-_LIVING = ("Pending", "Running")
 _RESOURCES = {"cpu": "10m", "memory": "32Mi"}
 
 
@@ -133,9 +132,9 @@ def _container(number: int, image: str) -> dict[str, Any]:
 
 def _why(images: list[str], pod: Manifest | None) -> Explanation | None:
     """Return what keeps the restart from beginning, by the pod's status."""
-    status: dict[str, Any] = {} if pod is None else pod.get("status", {})
-    if status.get("phase", "Pending") not in _LIVING:
+    if pod is not None and has_ended(pod):
         return None  # Such as evicted: it was not replaced, and will not pull.
+    status: dict[str, Any] = {} if pod is None else pod.get("status", {})
     if any(each["type"] == "PodScheduled" and each["status"] == "False" for each in status.get("conditions") or ()):
         return None
     containers = status.get("containerStatuses") or ()

@@ -236,6 +236,11 @@ def node_group_of(pool: ResourcePool) -> str:
     return names.node_group(pool.name, pool.uid)
 
 
+def has_ended(pod: Manifest) -> bool:
+    """Return whether the pod's containers have ended, and will not start again."""
+    return pod.get("status", {}).get("phase", "Pending") not in ("Pending", "Running")
+
+
 def is_running(pod: Manifest) -> bool:
     """Return whether the pod runs, and nothing is about to evict or delete it."""
     status: dict[str, Any] = pod.get("status", {})

@@ -4,10 +4,9 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import chain
 
-from workergroups_api.manifest import Manifest
 from workergroups_api.resource_pool import ResourcePool
 from workergroups_api.vocabulary import ConditionType, LaunchState, Word
-from workergroups_operator.observed import node_group_of
+from workergroups_operator.observed import has_ended, node_group_of
 from workergroups_operator.status import pool as pools
 from workergroups_operator.status.conclusion import StatusInputs, unvouched
 
@@ -56,14 +55,10 @@ def device_states(pool: ResourcePool, inputs: StatusInputs, ready: Iterable[str]
 
 def _on_nodes(pool: ResourcePool, inputs: StatusInputs) -> tuple[int, int]:
     """Return how many pods of a pool have a node and its devices: those that are to stay, and all."""
-    pods = [pod for pod in inputs.observed.all_pods_of(node_group_of(pool)) if _has_devices(pod)]
+    of_pool = inputs.observed.all_pods_of(node_group_of(pool))
+    pods = [pod for pod in of_pool if pod["spec"].get("nodeName") and not has_ended(pod)]
     staying = sum("deletionTimestamp" not in pod["metadata"] for pod in pods)
     return min(staying, pools.node_count(pool, inputs)), len(pods)
-
-
-def _has_devices(pod: Manifest) -> bool:
-    """Return whether a pod is on a node, and has not ended."""
-    return bool(pod["spec"].get("nodeName")) and pod.get("status", {}).get("phase", "Pending") in ("Pending", "Running")
 
 
 def _of_bundles(

@@ -83,28 +83,16 @@ def _judge(site: Site, fault: Fault, printed: str, failures_before: int) -> None
 
 def _drive(name: str, fault: Fault, site: Site) -> str:
     """Run the driver, print its lines as they come, and kill rank 1 if that is the fault; return what it printed."""
-    command = pods.program_command(site, fault.method)
     printed = []
-    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.STDOUT) as driver:
-        assert driver.stdin is not None
-        assert driver.stdout is not None
-        deadline = threading.Timer(_DRIVER_SECONDS, driver.kill)
-        deadline.start()
-        driver.stdin.write(pods.program_text("meet_fault"))
-        driver.stdin.close()
-        for line in driver.stdout:
+    running = pods.driving(site, "meet_fault", fault.method, seconds=_DRIVER_SECONDS, errors=subprocess.STDOUT)
+    with running as driver:
+        for line in driver.stdout or ():
             text = line.decode(errors="replace").rstrip()
             printed.append(text)
             site.say(f"driver| {text}")
-            if name == "kill" and (found := re.match(r"processes: \S+ (\S+)/(\d+)", text)):
-                threading.Timer(_KILLED_AFTER, _kill, (site, found[1], found[2])).start()
-        deadline.cancel()
+            if name == "kill" and (found := re.match(r"processes: \S+ (\S+/\d+)", text)):
+                threading.Timer(_KILLED_AFTER, pods.kill, (site, found[1])).start()
     return "\n".join(printed)
-
-
-def _kill(site: Site, pod: str, process: str) -> None:
-    pods.execute(site, pod, "sh", "-c", f"kill -KILL {process}")
-    site.say(f"rank 1, process {process} in {pod}, is killed")
 
 
 @contextmanager

@@ -2,9 +2,13 @@
 
 import json
 import subprocess
+import threading
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from subprocess import PIPE, Popen
+from typing import IO, Any
 
 from tools.console import ToolError, wait_until
 from tools.demo.kubectl import Kubectl
@@ -117,6 +121,28 @@ def run_program(site: Site, name: str, *arguments: str, seconds: int = 180) -> t
         return False, f"not within {seconds} s: {(error.stdout or b'').decode(errors='replace')}"
     printed = done.stdout.decode(errors="replace").strip()
     return done.returncode == 0, printed.removesuffix(f"command terminated with exit code {done.returncode}").strip()
+
+
+@contextmanager
+def driving(
+    site: Site, program: str, *arguments: str, seconds: float, errors: IO[bytes] | int
+) -> Iterator[Popen[bytes]]:
+    """Start a program on the head, to read what it prints while it runs; kill it after some seconds."""
+    with Popen(program_command(site, *arguments), stdin=PIPE, stdout=PIPE, stderr=errors) as driver:
+        assert driver.stdin is not None
+        deadline = threading.Timer(seconds, driver.kill)
+        deadline.start()
+        driver.stdin.write(program_text(program))
+        driver.stdin.close()
+        yield driver
+        deadline.cancel()
+
+
+def kill(site: Site, where: str) -> None:
+    """Kill a rank, given as POD/PROCESS."""
+    pod, process = where.split("/")
+    execute(site, pod, "sh", "-c", f"kill -KILL {process}")
+    site.say(f"{where} is killed")
 
 
 def used_memory(site: Site) -> list[int]:

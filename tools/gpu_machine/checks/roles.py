@@ -4,7 +4,6 @@ The pieces must have been made with `--verl`.
 """
 
 import json
-import subprocess
 import threading
 from pathlib import Path
 from typing import Any
@@ -14,7 +13,6 @@ from tools.gpu_machine.checks.site import Site, group
 from tools.gpu_machine.layout import RESULTS
 
 _STEPS = 10
-_LEARNED = 0.4  # 0.016 is chance
 _KILLED_AFTER = {3: "rollout", 6: "policy"}
 _START_SECONDS = 300
 _LOOP_SECONDS = 600
@@ -39,7 +37,7 @@ def check(site: Site) -> None:
     code, told = _learn(site)
     steps = [each for each in told if "step" in each]
     curve = ", ".join(f"{each['step']}: {each['score']:.3f}" for each in steps)
-    learned = code == 0 and steps[-1]["score"] > _LEARNED
+    learned = code == 0 and steps[-1]["score"] > training.LEARNED
     site.say.row("GRPO learns, by FSDP2 and vLLM in ranks of two groups", learned, curve)
     died = [f"{each['died']}: {each['reason']}" for each in told if "died" in each]
     site.say.row("a rank of each group is killed, and the loop goes on", len(died) == len(_KILLED_AFTER), died)
@@ -56,32 +54,18 @@ def _learn(site: Site) -> tuple[int | None, list[dict[str, Any]]]:
     waiting = dict(_KILLED_AFTER)
     where: dict[str, list[str]] = {}
     log = Path(RESULTS, f"learn-{site.nodes}.log")
-    command = pods.program_command(site, str(_STEPS))
     with (
         log.open("wb") as errors,
-        subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=errors) as driver,
+        pods.driving(site, "learn", str(_STEPS), seconds=_LOOP_SECONDS, errors=errors) as driver,
     ):
-        assert driver.stdin is not None
-        assert driver.stdout is not None
-        deadline = threading.Timer(_LOOP_SECONDS, driver.kill)
-        deadline.start()
-        driver.stdin.write(pods.program_text("learn"))
-        driver.stdin.close()
-        for line in driver.stdout:
+        for line in driver.stdout or ():
             text = line.decode(errors="replace").strip()
             site.say(text)
             if text.startswith("{"):
                 told.append(json.loads(text))
                 where = where if "policy" not in told[-1] else told[-1]
                 if victim := waiting.pop(told[-1].get("step", 0), None):
-                    threading.Thread(target=_kill, args=(site, where[victim][-1])).start()
-        deadline.cancel()
+                    threading.Thread(target=pods.kill, args=(site, where[victim][-1])).start()
     if driver.returncode:
         site.say(log.read_text(errors="replace")[-4000:])
     return driver.returncode, told
-
-
-def _kill(site: Site, where: str) -> None:
-    pod, process = where.split("/")
-    pods.execute(site, pod, "kill", "-KILL", process)
-    site.say(f"{where} is killed")

@@ -17,7 +17,7 @@ from tools.gpu_machine.layout import RESULTS
 
 POOL = "verl"
 _DATA = "/data"
-_LEARNED = 0.4  # 0.016 is chance
+LEARNED = 0.4  # 0.016 is chance
 _STEP = re.compile(r"step:(\d+) - .*critic/score/mean:(?:np\.float64\()?([\d.e-]+)")
 _STEPS = 8
 # An attempt takes two minutes until its first step.
@@ -65,7 +65,7 @@ class Run:
     @property
     def has_learned(self) -> bool:
         """Return whether it ended well, with a score beyond chance."""
-        return self.code == 0 and bool(self.scores) and self.scores[-1] > _LEARNED
+        return self.code == 0 and bool(self.scores) and self.scores[-1] > LEARNED
 
 
 def check_eager(site: Site) -> None:
