@@ -71,6 +71,7 @@ def test_what_is_well_is_reported_too():
         "/dev/shm": "8 GiB",
         "volumes": "each node can write to /checkpoints",
         "connections": "each node that answers reaches each other one",
+        "NCCL settings": "none",
         "adapters": "no InfiniBand and no RoCE: NCCL uses TCP",
         "all-reduce": "44.70 GB/s bus bandwidth (nccl, 6 processes, 256 MiB)",
     }

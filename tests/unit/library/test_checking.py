@@ -138,6 +138,19 @@ def test_adapters_are_read_as_the_kernel_shows_them(tmp_path):
     assert node.adapters(tmp_path) == [found | {"is_usable": True}]
 
 
+def test_settings_are_read_in_the_order_in_which_nccl_looks(tmp_path):
+    of_node, of_user = tmp_path / "nccl.conf", tmp_path / "user.conf"
+    of_node.write_text("# for all\nNCCL_P2P_DISABLE = 1\nNCCL_ALGO=Ring\nNCCL_PROTO=LL\nPATH=/bin\nNCCL_DEBUG\n")
+    of_node.write_bytes(of_node.read_bytes() + b"\xff\n")
+    of_user.write_text("NCCL_ALGO=Tree\nNCCL_PROTO=Simple")
+    variables = {"NCCL_CONF_FILE": str(of_user), "NCCL_PROTO": "LL128", "HOME": "/root"}
+    assert node.nccl_settings(variables, of_node) == {
+        **{"NCCL_P2P_DISABLE": "1", "NCCL_ALGO": "Tree", "NCCL_PROTO": "LL128"},
+        "NCCL_CONF_FILE": str(of_user),
+    }
+    assert node.nccl_settings({}, tmp_path / "none") == {}
+
+
 def test_a_node_without_adapters_has_none(tmp_path):
     assert node.adapters(tmp_path) == []
 

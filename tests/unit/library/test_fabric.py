@@ -2,7 +2,8 @@
 
 import pytest
 
-from workergroups.checking.fabric import Choice, judge_adapters
+from workergroups.checking.fabric import Choice, judge_adapters, judge_settings
+from workergroups.checking.findings import CheckFinding
 
 
 def adapter(name, port=1, state="ACTIVE", link="InfiniBand", is_usable=True, gids=None):
@@ -88,3 +89,21 @@ def test_what_nccl_can_use_is_well(nodes, said):
 def test_what_nccl_would_not_find_is_reported(nodes, said):
     found = judge_adapters(nodes)
     assert (found.is_well, found.message) == (False, said)
+
+
+@pytest.mark.parametrize(
+    ("nodes", "said"),
+    [
+        ([node()], "none"),
+        ([node(NCCL_P2P_DISABLE="1"), node(NCCL_P2P_DISABLE="1", name="b")], "NCCL_P2P_DISABLE=1"),
+        ([node(NCCL_SOCKET_IFNAME="eth0"), node(NCCL_SOCKET_IFNAME="eth1", NCCL_DEBUG="INFO", name="b")], "none"),
+    ],
+)
+def test_nodes_may_differ_in_what_names_their_parts_or_logs(nodes, said):
+    assert judge_settings(nodes) == CheckFinding("NCCL settings", True, said)
+
+
+def test_a_transport_that_is_off_on_one_node_is_reported():
+    found = judge_settings([node(NCCL_P2P_DISABLE="1"), node(name="b"), node(name="c")])
+    assert not found.is_well
+    assert found.message == "NCCL_P2P_DISABLE: a has 1, and 2 of 3 nodes have none"

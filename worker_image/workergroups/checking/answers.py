@@ -74,7 +74,7 @@ class NodeAnswer(TypedDict):
     """Why another node cannot be reached, by node."""
     adapters: list[Adapter]
     settings: dict[str, str]
-    """The variables that tell NCCL which adapters to use."""
+    """What NCCL is told, by variables and files: names that begin with NCCL_."""
     troubles: dict[str, str]
     """What else went wrong, by subject."""
 

@@ -1,7 +1,8 @@
-"""Check whether NCCL finds the InfiniBand or RoCE adapters that its variables tell it to use."""
+"""Check whether all nodes tell NCCL the same, and whether it finds the InfiniBand or RoCE adapters that they name."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
@@ -9,6 +10,8 @@ from .answers import Adapter, NodeAnswer
 from .findings import CheckFinding, differences, finding
 
 _SUBJECT = "adapters"
+# What may differ: it names parts of a node or files there, or only changes what is logged.
+_OF_ONE_NODE = re.compile("NCCL_(CONF_FILE|DEBUG.*|HOSTID|IB_GID_INDEX|IB_HCA|SOCKET_IFNAME|TOPO_FILE)")
 
 
 @dataclass(frozen=True)
@@ -45,6 +48,15 @@ class Choice:
         device, _, port = name.partition(":")
         fits = adapter["name"] == device if self.is_exact else adapter["name"].startswith(device)
         return fits and port in ("", str(adapter["port"]))
+
+
+def judge_settings(nodes: Sequence[NodeAnswer]) -> CheckFinding:
+    """Compare what the nodes tell NCCL: ranks that disagree on a transport wait for each other, or use a slow one."""
+    names = sorted({name for node in nodes for name in node["settings"] if not _OF_ONE_NODE.fullmatch(name)})
+    found = {name: {node["node"]: node["settings"].get(name) for node in nodes} for name in names}
+    wrong = [f"{name}: {difference}" for name, values in found.items() for difference in differences(values)]
+    common = ", ".join(f"{name}={nodes[0]['settings'].get(name)}" for name in names)
+    return finding("NCCL settings", wrong, common or "none")
 
 
 def judge_adapters(nodes: Sequence[NodeAnswer]) -> CheckFinding:

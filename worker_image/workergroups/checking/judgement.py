@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from workergroups_api.vocabulary import Vendor
 
 from .answers import AllReduce, Answer, NodeAnswer, Question
-from .fabric import judge_adapters
+from .fabric import judge_adapters, judge_settings
 from .findings import CheckFinding, differences, finding
 
 VERSIONS = ("device", "driver", "CUDA", "ROCm", "NCCL", "torch", "Ray", "Python")
@@ -30,6 +30,7 @@ def judge(question: Question, answer: Answer) -> Iterator[CheckFinding]:
         if question["nodes"] > 1:
             yield _connections(nodes)
         if question["fabric"]:
+            yield judge_settings(nodes)
             yield judge_adapters(nodes)
     if question["fabric"]:
         yield _all_reduce(question, answer["all_reduce"], answer["not_measured"])

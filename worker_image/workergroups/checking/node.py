@@ -11,7 +11,7 @@ import subprocess
 import tempfile
 import threading
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 import ray
@@ -20,7 +20,7 @@ from workergroups_api.vocabulary import Vendor
 
 from .answers import Adapter, NodeAnswer, Question
 
-SETTINGS = ("NCCL_IB_HCA", "NCCL_IB_GID_INDEX", "NCCL_IB_DISABLE")
+_NCCL_FILE = Path("/etc/nccl.conf")
 _COMMAND_SECONDS = 20
 _WRITE_SECONDS = 15
 _AMD_DRIVER = Path("/sys/module/amdgpu/version")
@@ -40,7 +40,7 @@ def look(name: str, question: Question) -> NodeAnswer:
         unwritable=unwritable(question["writable"]),
         unreachable={},
         adapters=adapters() if question["fabric"] else [],
-        settings={setting: os.environ[setting] for setting in SETTINGS if setting in os.environ},
+        settings=nccl_settings(os.environ),
         troubles=troubles,
     )
 
@@ -88,6 +88,22 @@ def adapters(root: Path = Path("/")) -> list[Adapter]:
     return [_adapter(root, port) for port in sorted(ports)]
 
 
+def nccl_settings(variables: Mapping[str, str], of_node: Path = _NCCL_FILE) -> dict[str, str]:
+    """Return NCCL's settings in the order in which NCCL looks: variables, the user's file, the node's file."""
+    # Not Path's expanduser, which raises an error if there is no home.
+    of_user = Path(variables.get("NCCL_CONF_FILE") or os.path.expanduser("~/.nccl.conf"))
+    return {**_settings_of(of_node), **_settings_of(of_user), **{k: v for k, v in variables.items() if _is_nccl(k)}}
+
+
+def _settings_of(file: Path) -> dict[str, str]:
+    pairs = (line.partition("=") for line in _text_of(file).splitlines() if not line.startswith("#"))
+    return {name.strip(): value.strip() for name, is_set, value in pairs if is_set and _is_nccl(name.strip())}
+
+
+def _is_nccl(name: str) -> bool:
+    return name.startswith("NCCL_")
+
+
 def _adapter(root: Path, port: Path) -> Adapter:
     device = port.parent.parent
     return Adapter(
@@ -110,7 +126,7 @@ def _adapter(root: Path, port: Path) -> Adapter:
 
 def _text_of(file: Path) -> str:
     try:
-        return file.read_text().strip()
+        return file.read_text(errors="replace").strip()
     except OSError:  # the kernel has no type for an index without an address
         return ""
 
