@@ -25,27 +25,30 @@ from workergroups import (
     RayWorkerGroup,
     Weights,
     WeightShard,
-    Worker,
     check_weights,
     register,
 )
 
 from .model import SIZES, cut, shapes
+from .others import OTHERS, Others
 
 REPEATS = 5
 
 
-class Rank(Worker):
-    """Has its part of a model in bf16, on a device of its own if there are enough."""
+class Rank(Others):
+    """Has its part of a model in bf16, on a device of its own if there are enough; it may see only that."""
 
-    def __init__(self, model: str, training: bool, place: str) -> None:
+    def __init__(self, model: str, training: bool, place: str, *, sees_others: bool = True) -> None:
         super().__init__()
         import torch
 
+        self.training = training
         self.device = torch.device("cpu")
         if devices := torch.cuda.device_count():
             half = devices // 2 if place == "apart" else 0
             index = self.rank % (half or devices) + (0 if training else half)
+            if not sees_others:
+                os.environ["CUDA_VISIBLE_DEVICES"], index = str(index), 0
             self.device = torch.device("cuda", index)
             torch.cuda.set_device(self.device)
         self.weights = Weights()
@@ -87,13 +90,13 @@ class Rank(Worker):
         return self.weights.passport
 
     @register(Dispatch.ONE_TO_ALL)
-    def seconds_of_digests(self) -> float:
-        """Return how long the digests of all parts take."""
+    def digests(self) -> tuple[float, Any]:
+        """Return how long the digests of all parts take, and the digests."""
         from workergroups.weights.parts import held, parts_of
 
         began = time.perf_counter()
-        held(parts_of(self.parts))
-        return time.perf_counter() - began
+        digests = held(parts_of(self.parts))
+        return time.perf_counter() - began, digests
 
     @register(Dispatch.ONE_TO_ALL)
     def give(self) -> Any:
@@ -146,11 +149,25 @@ def measure(title: str, trainers: Any, rollouts: Any, nbytes: int) -> None:
     row(title, sum(first), later[0], later[1], nbytes, max(rollouts.peak()))
 
 
-def row(title: str, first: float, publishing: float, receiving: float, nbytes: int, peak: float) -> None:
+def measure_other(title: str, trainer: Any, rollout: Any, nbytes: int) -> None:
+    """Print a row of the table for a way of others, which publishes and receives at once."""
+    forming, hand_over = timed(lambda: OTHERS[title](trainer, rollout))
+    rollout.peak()
+    seconds = []
+    for _ in range(REPEATS + 1):
+        trainer.step()
+        seconds.append(timed(hand_over)[0])
+    row(title, forming + seconds[0], None, statistics.median(seconds[1:]), nbytes, max(rollout.peak()))
+    if [digests for _, digests in trainer.digests()] != [digests for _, digests in rollout.digests()]:
+        raise RuntimeError(f"{title}: the rollout has other weights than the trainer")
+
+
+def row(title: str, first: float, publishing: float | None, receiving: float, nbytes: int, peak: float) -> None:
     """Print a row of the table."""
+    before = 0.0 if publishing is None else publishing
     print(
-        f"| {title} | {first:.2f} s | {publishing:.3f} s | {receiving:.3f} s "
-        f"| {nbytes / (publishing + receiving) / 1e9:.1f} GB/s | {peak:.2f} GiB |",
+        f"| {title} | {first:.2f} s | {'' if publishing is None else f'{publishing:.3f} s'} | {receiving:.3f} s "
+        f"| {nbytes / (before + receiving) / 1e9:.1f} GB/s | {peak:.2f} GiB |",
         flush=True,
     )
 
@@ -164,8 +181,11 @@ def main(model: str = "0.02B", trainers: str = "2", rollouts: str = "2", place: 
     print(f"{model}, {nbytes / 1e9:.2f} GB in bf16, {trainers} ranks to {rollouts}, {place}")
     print("| | first | publish | receive | both | memory of the rollout |\n|---|--:|--:|--:|--:|--:|")
     # Between processes of one device, NIXL takes minutes.
-    ways = ("CUDA IPC", "NIXL", "TCP") if ray.cluster_resources().get("GPU", 0) > 1 else ("CUDA IPC", "TCP")
-    for way in ways:
+    many = ray.cluster_resources().get("GPU", 0) > 1
+    ways = ("CUDA IPC", "NIXL", "TCP") if many else ("CUDA IPC", "TCP")
+    # Whole tensors come from one rank, to which they are equal if there is one other.
+    others = OTHERS if many and place == "apart" and (trainers, rollouts) == ("1", "1") else ()
+    for way in (*ways, *others):
         try:
             hand_over(way, model, (int(trainers), int(rollouts)), place, nbytes)
         except RayError as error:
@@ -175,17 +195,21 @@ def main(model: str = "0.02B", trainers: str = "2", rollouts: str = "2", place: 
 def hand_over(way: str, model: str, ranks: tuple[int, int], place: str, nbytes: int) -> None:
     """Measure one way, with its own ranks; with the last one, also what programs do without `Weights`."""
     pools = [RayResourcePool([count], use_gpu=False, max_colocate_count=1) for count in ranks]
-    classes = [RayClassWithInitArgs(Rank, model, training, place) for training in (True, False)]
+    sees = {"sees_others": way not in OTHERS}
+    classes = [RayClassWithInitArgs(Rank, model, training, place, **sees) for training in (True, False)]
     with (
         pools[0],
         pools[1],
         RayWorkerGroup(pools[0], classes[0], name_prefix="trainer") as trainer,
         RayWorkerGroup(pools[1], classes[1], name_prefix="rollout") as rollout,
     ):
-        trainer.only(way)
         rollout.passport()
+        if way in OTHERS:
+            measure_other(way, trainer, rollout, nbytes)
+            return
+        trainer.only(way)
         measure(way, trainer, rollout, nbytes)
-        print(f"digests alone: {max(trainer.seconds_of_digests()):.3f} s", file=sys.stderr)
+        print(f"digests alone: {max(seconds for seconds, _ in trainer.digests()):.3f} s", file=sys.stderr)
         if way == "TCP":
             rollout.peak()
             giving, given = timed(trainer.give)

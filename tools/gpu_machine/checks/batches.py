@@ -20,6 +20,7 @@ def check(site: Site) -> None:
     seen = json.loads(printed.splitlines()[-1]) if well else {}
     arrived = bool(seen) and seen["right"] and seen["devices"] == ["cuda:0"]
     site.say.row("batches arrive on the devices of the other ranks", arrived, printed.splitlines()[-1])
+    site.say.row("each rank reads what another device has", bool(seen), seen.get("crossed"))
     site.say.row("the driver touches none of their bytes", bool(seen) and seen["mib"] < _DRIVER_MIB, seen.get("mib"))
     captured = bool(seen) and min(seen["captured"]) > _CAPTURES
     site.say.row("ranks capture CUDA graphs while others read from them", captured, seen.get("captured"))

@@ -3,6 +3,7 @@
 import re
 import time
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 from tools.console import ToolError
@@ -19,6 +20,15 @@ _NOTHING = {
         "volumes": [{"name": "nothing", "emptyDir": {}}],
     }
 }
+# For each node, a file that NCCL reads if it is there.
+_FILES = "/var/nccl"
+_NODE = {"name": "NODE", "valueFrom": {"fieldRef": {"fieldPath": "spec.nodeName"}}}
+_FILE = {"name": "NCCL_CONF_FILE", "value": f"{_FILES}/$(NODE).conf"}
+_WITH_FILES = {
+    "preflight": "Fabric",
+    "podTemplate": {"spec": {"containers": [{"name": "ray-worker", "env": [_NODE, _FILE]}]}},
+    "volumes": [{"mountPath": _FILES, "hostPath": {"path": _FILES, "type": "DirectoryOrCreate"}, "readOnly": True}],
+}
 # What is wrong with the pool: its fields, and what its status says.
 _WRONG: Mapping[str, tuple[dict[str, Any], str]] = {
     "no driver library": ({"podTemplate": _NOTHING}, r"driver|libcuda|CUDA|device"),
@@ -27,14 +37,25 @@ _WRONG: Mapping[str, tuple[dict[str, Any], str]] = {
         r"CUDA_VISIBLE_DEVICES|device",
     ),
 }
+_WRONG_BY_NODES: Mapping[int, Mapping[str, tuple[dict[str, Any], str]]] = {
+    1: {
+        "a /dev/shm of 1 MiB, which NCCL needs": (
+            {"preflight": "Fabric", "sharedMemory": "1Mi", "env": [{"name": "NCCL_P2P_DISABLE", "value": "1"}]},
+            r"/dev/shm|shared memory",
+        )
+    },
+    2: {"NCCL_P2P_DISABLE on one node": (_WITH_FILES, r"NCCL_P2P_DISABLE: \S+ has (1|none), \S+ has (1|none)")},
+}
 
 
 def check(site: Site) -> None:
     """Create each pool, and read its status."""
-    for what, (fields, expected) in _WRONG.items():
+    Path(_FILES).mkdir(exist_ok=True)
+    Path(_FILES, "nvidia.conf").write_text("NCCL_P2P_DISABLE=1\n")
+    for what, (fields, expected) in {**_WRONG, **_WRONG_BY_NODES[site.nodes]}.items():
         pods.clear(site.kubectl)
         try:
-            pods.apply(site, site.pool("gpu", preflight="Basic", **fields))
+            pods.apply(site, site.pool("gpu", **({"preflight": "Basic"} | fields)))
             message = _until_judged(site)
         except ToolError as error:  # refused at once
             message = str(error)

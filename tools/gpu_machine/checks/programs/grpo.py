@@ -11,6 +11,7 @@ from transformers import AutoModelForCausalLM
 
 import workergroups
 from workergroups import DataProto, Dispatch, Weights, Worker, register
+from workergroups.single_controller.base.decorator import make_nd_compute_dataproto_dispatch_fn
 
 DIRECTORY = "/data"
 TOKENS = 16  # of a response
@@ -102,10 +103,14 @@ class Actor(Reference):
 
 
 class Rollout(Rank):
-    """Writes the responses. Its engine starts with random weights: it has only what the policy hands over."""
+    """Writes the responses: all ranks together, each with its part of the model, by tensor parallelism.
+
+    Its engine starts with random weights: it has only what the policy hands over.
+    """
 
     def __init__(self) -> None:
         super().__init__()
+        self._register_dispatch_collect_info("rollout", dp_rank=0, is_collect=self.rank == 0)
         os.environ["VLLM_ENABLE_V1_MULTIPROCESSING"] = "0"  # so that the engine's model is in this process
         from vllm import LLM, SamplingParams
 
@@ -113,7 +118,10 @@ class Rollout(Rank):
             f"{DIRECTORY}/model",
             load_format="dummy",
             dtype="bfloat16",
-            seed=self.rank,
+            seed=0,
+            tensor_parallel_size=self.world_size,
+            distributed_executor_backend="external_launcher",  # the ranks are there, and have torchrun's variables
+            disable_custom_all_reduce=True,  # a rank does not see the other ranks' devices
             max_model_len=64,
             gpu_memory_utilization=0.3,
         )
@@ -127,7 +135,7 @@ class Rollout(Rank):
         self.engine.reset_prefix_cache()
         return self.weights.passport
 
-    @register(Dispatch.DP_COMPUTE_PROTO)
+    @register(dispatch_mode=make_nd_compute_dataproto_dispatch_fn(mesh_name="rollout"))
     def generate(self, batch: DataProto) -> DataProto:
         """Return a response to each prompt, and the engine's log-probability of each of its tokens."""
         asked = [{"prompt_token_ids": row} for row in batch.batch["prompts"].tolist()]

@@ -28,9 +28,22 @@ def hand_over() -> tuple[float, list]:
     return time.monotonic() - began, seen
 
 
+def cross_over() -> float:
+    """Hand a batch over so that each rank reads what another one's device has; return the seconds."""
+    batch = one.make_batch(rows)
+    began = time.monotonic()
+    sums = two.sum_rows(batch).batch["sum"]
+    seconds = time.monotonic() - began
+    if not torch.equal(sums, torch.arange(ROWS) << 23):
+        raise ValueError(f"each row's sum should be 2^23 times its number: {sums}")
+    return seconds
+
+
 hand_over()
+cross_over()
 before = memory()
 rounds = [hand_over() for _ in range(ROUNDS)]
+crossed = [cross_over() for _ in range(ROUNDS)]
 kept = one.make_batch(rows)
 captures = one.capture(5.0)
 while_captured = []
@@ -47,6 +60,7 @@ print(
     json.dumps(
         {
             "seconds": min(seconds for seconds, _ in rounds),
+            "crossed": min(crossed),
             "devices": sorted({device for each in seen for device, _ in each}),
             "right": all(sum(total for _, total in each) == sum(range(ROWS)) << 23 for each in seen),
             "rounds": len(seen),

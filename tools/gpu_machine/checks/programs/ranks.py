@@ -14,6 +14,7 @@ import torch.distributed as dist
 
 import workergroups
 from workergroups import DataProto, Dispatch, Worker, register
+from workergroups.single_controller.base.decorator import make_nd_compute_dataproto_dispatch_fn
 
 FILE = "/tmp/replica.pt"
 HOLD = """
@@ -30,6 +31,7 @@ class Rank(Worker):
     def __init__(self) -> None:
         super().__init__()
         self.x = torch.ones(1 << 20, device="cuda")
+        self._register_dispatch_collect_info("reversed", self.world_size - 1 - self.rank, is_collect=True)
 
     @register(Dispatch.ONE_TO_ALL)
     def look(self) -> dict[str, Any]:
@@ -86,6 +88,11 @@ class Rank(Worker):
         """Return on which device the rows are, and their sum."""
         numbers = batch.batch["numbers"]
         return str(numbers.device), int(numbers.sum())
+
+    @register(dispatch_mode=make_nd_compute_dataproto_dispatch_fn(mesh_name="reversed"))
+    def sum_rows(self, batch: DataProto) -> DataProto:
+        """Return the sum of each row; the first rows go to the last rank."""
+        return DataProto.from_dict({"sum": batch.batch["numbers"].sum(-1).cpu()})
 
     @register(Dispatch.ONE_TO_ALL, blocking=False)
     def capture(self, seconds: float) -> int:
