@@ -48,10 +48,11 @@ class Others(Worker):
             whole = part.tensor if self.training else part.tensor.new_empty(part.shape)
             dist.broadcast(whole, 0)
             if not self.training:
-                self._keep(part, whole)
+                self.keep(part, whole)
         torch.cuda.synchronize()
 
-    def _keep(self, part: Any, whole: Any) -> None:
+    def keep(self, part: Any, whole: Any) -> None:
+        """Fill a part from the whole tensor."""
         for dim, (start, size) in enumerate(zip(part.start, part.tensor.shape, strict=True)):
             whole = whole.narrow(dim, start, size)
         part.tensor.copy_(whole)
@@ -73,14 +74,7 @@ class Others(Worker):
     @register(Dispatch.ONE_TO_ALL, blocking=False)
     def update(self) -> None:
         """Send or receive all weights by verl's engine."""
-        asyncio.run(self._send() if self.training else self._receive())
-
-    async def _send(self) -> None:
-        await self.engine.send_weights((name, part.tensor) for name, part in self.parts.items())
-
-    async def _receive(self) -> None:
-        async for name, whole in self.engine.receive_weights():
-            self._keep(self.parts[name], whole)
+        asyncio.run(_send(self) if self.training else _receive(self))
 
     @register(Dispatch.ONE_TO_ALL)
     def finalize(self) -> None:
@@ -91,11 +85,21 @@ class Others(Worker):
         self.engine.finalize()
 
 
+# Not methods: Ray would run all methods of such a class in an event loop.
+async def _send(rank: Others) -> None:
+    await rank.engine.send_weights((name, part.tensor) for name, part in rank.parts.items())
+
+
+async def _receive(rank: Others) -> None:
+    async for name, whole in rank.engine.receive_weights():
+        rank.keep(rank.parts[name], whole)
+
+
 def _broadcast(trainer: Any, rollout: Any) -> Callable[[], Any]:
     """Form the group; return what hands the weights over."""
     address, ranks = trainer.meeting_point()[0], 1 + rollout.world_size
-    get([trainer.join(address, 0, ranks), rollout.join(address, 1, ranks)])
-    return lambda: get([trainer.broadcast(), rollout.broadcast()])
+    get([*trainer.join(address, 0, ranks), *rollout.join(address, 1, ranks)])
+    return lambda: get([*trainer.broadcast(), *rollout.broadcast()])
 
 
 def _verl(trainer: Any, rollout: Any) -> Callable[[], Any]:
@@ -106,8 +110,8 @@ def _verl(trainer: Any, rollout: Any) -> Callable[[], Any]:
 
         metadata = [*trainer.prepare(), *rollout.prepare()]
         of_trainer, of_rollout = NCCLCheckpointEngine.build_topology(1, rollout.world_size, metadata)
-        get([trainer.connect(of_trainer), rollout.connect(of_rollout)])
-        get([trainer.update(), rollout.update()])
+        get([*trainer.connect(of_trainer), *rollout.connect(of_rollout)])
+        get([*trainer.update(), *rollout.update()])
         trainer.finalize()
         rollout.finalize()
 

@@ -1,5 +1,7 @@
 """What a rank is in is told by its threads' stacks."""
 
+import gc
+
 import pytest
 
 from workergroups.ray_private import process
@@ -34,6 +36,16 @@ HELPER = [Frame("threading.py", "_bootstrap"), Frame("/code/loader.py", "prefetc
 )
 def test_the_innermost_thing_that_waits_decides(stacks, expected):
     assert activity(stacks) == expected
+
+
+def test_a_look_leaves_no_garbage_that_refers_to_what_a_rank_computes_with():
+    gc.collect()
+    gc.disable()
+    try:
+        looks = [activity(rank_seconds._stacks()) for _ in range(20)]
+        assert (set(looks), gc.collect()) == ({("Idle", "")}, 0)
+    finally:
+        gc.enable()
 
 
 def test_a_rank_has_a_limited_number_of_series(monkeypatch):

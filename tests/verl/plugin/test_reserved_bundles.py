@@ -14,6 +14,7 @@ from verl.single_controller.ray import RayClassWithInitArgs, RayResourcePool, Ra
 from verl.single_controller.ray.base import merge_resource_pool, split_resource_pool
 
 import workergroups
+from tools.console import wait_until
 
 # So that Ray's processes find this file's classes.
 ENVIRONMENT = {"PYTHONPATH": os.getcwd()}
@@ -139,5 +140,9 @@ def test_a_pool_of_verls_is_refused_by_ours(nodes):
 
 def test_without_reserved_bundles_verl_works_as_before(cluster):
     ray.init(address=cluster.address, log_to_driver=False)
-    assert len(places(created([4]))) == 4
-    ray.shutdown()
+    try:
+        # What the test before has given back, Ray's nodes report a moment later.
+        wait_until("all devices to be free", lambda: ray.available_resources().get("GPU") == 8, seconds=60)
+        assert len(places(created([4]))) == 4
+    finally:
+        ray.shutdown()

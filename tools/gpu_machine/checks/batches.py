@@ -2,7 +2,7 @@
 
 import json
 
-from tools.gpu_machine.checks import pods
+from tools.gpu_machine.checks import command_line, pods
 from tools.gpu_machine.checks.site import Site, group
 
 _DRIVER_MIB = 200
@@ -25,4 +25,6 @@ def check(site: Site) -> None:
     captured = bool(seen) and min(seen["captured"]) > _CAPTURES
     site.say.row("ranks capture CUDA graphs while others read from them", captured, seen.get("captured"))
     pods.judge_memory(site, "batches leave nothing on the devices", before)
+    for name in ("gpu", "second"):  # they say which way batches went
+        command_line.run(site, "logs", name)
     site.kubectl("delete", "workergroup/second", "--timeout=60s")

@@ -56,6 +56,8 @@ del kept
 time.sleep(5)  # until the ranks have let go of it
 for group in (one, two):
     group.allocate(1)  # gives back what torch keeps for the next tensors
+for group in (one, two):
+    print(group.large_tensors())
 print(
     json.dumps(
         {

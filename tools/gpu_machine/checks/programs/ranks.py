@@ -1,6 +1,7 @@
 """The class of the ranks: sums over NCCL, and every fault that a method can have. It runs in the pods."""
 
 import ctypes
+import gc
 import os
 import signal
 import socket
@@ -23,6 +24,18 @@ held = torch.empty(8 << 30, dtype=torch.uint8, device="cuda")
 print("holds it", flush=True)
 import time; time.sleep(600)
 """
+
+
+def _referrers(of: Any, known: list[Any]) -> str:
+    """Return what refers to an object, what refers to that, and so on."""
+    names = []
+    for _ in range(6):
+        own = {"_referrers", "Rank.large_tensors", "Rank.large_tensors.<locals>.<listcomp>"}
+        of = [each for each in gc.get_referrers(of) if each is not known]
+        of = next((each for each in of if getattr(getattr(each, "f_code", None), "co_qualname", "") not in own), None)
+        code = getattr(of, "f_code", None)
+        names.append(type(of).__name__ if code is None else f"frame of {code.co_qualname}")
+    return " < ".join(names)
 
 
 class Rank(Worker):
@@ -98,7 +111,8 @@ class Rank(Worker):
     def capture(self, seconds: float) -> int:
         """Capture and replay CUDA graphs for some seconds; return how many were right."""
         until, right = time.monotonic() + seconds, 0
-        pool = torch.cuda.graph_pool_handle()  # one for all: torch keeps what each graph had for itself
+        # One for all, since torch keeps what each graph had for itself; it is gone with the last of them.
+        pool, previous = torch.cuda.graph_pool_handle(), None
         while time.monotonic() < until:
             graph = torch.cuda.CUDAGraph()
             self.x.fill_(1)
@@ -107,7 +121,21 @@ class Rank(Worker):
                 time.sleep(0.02)
             graph.replay()
             right += int(doubled.sum()) == 2 * self.x.numel()
+            previous = graph
+        del previous
         return right
+
+    @register(Dispatch.ONE_TO_ALL)
+    def large_tensors(self) -> list[str]:
+        """Return what refers to the tensors of 64 MiB and more, and how much torch counts, also without cycles."""
+        large = [each for each in gc.get_objects() if isinstance(each, torch.Tensor) and each.nbytes >= 1 << 26]
+        found = [f"{tuple(tensor.shape)} {tensor.device}: {_referrers(tensor, large)}" for tensor in large]
+        large.clear()
+        before = torch.cuda.memory_allocated()
+        return [
+            *found,
+            f"{before >> 20} MiB, after {gc.collect()} were collected {torch.cuda.memory_allocated() >> 20}",
+        ]
 
     @register(Dispatch.ONE_TO_ALL)
     def compute(self, seconds: float) -> float:

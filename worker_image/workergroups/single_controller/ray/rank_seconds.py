@@ -112,10 +112,13 @@ def _count(name: RankName) -> None:
 
 
 def _stacks() -> Iterator[list[Frame]]:
-    """Yield the stacks of the process's threads; the main thread, which runs most methods, is first."""
-    main = threading.main_thread().ident
-    for _, frame in sorted(sys._current_frames().items(), key=lambda item: item[0] != main):
-        yield list(_frames(frame))[::-1]
+    """Yield the stacks of the other threads; the main thread, which runs most methods, is first."""
+    main, frames = threading.main_thread().ident, sys._current_frames()
+    # With this function's own frame, they would be a cycle: what the frames refer to, such as tensors on devices, would
+    # stay until the next collection of garbage, which idle ranks do not have.
+    del frames[threading.get_ident()]
+    for thread in sorted(frames, key=lambda thread: thread != main):
+        yield list(_frames(frames[thread]))[::-1]
 
 
 def _frames(frame: FrameType | None) -> Iterator[Frame]:
