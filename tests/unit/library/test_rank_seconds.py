@@ -1,6 +1,7 @@
 """What a rank is in is told by its threads' stacks."""
 
 import gc
+import threading
 
 import pytest
 
@@ -39,13 +40,24 @@ def test_the_innermost_thing_that_waits_decides(stacks, expected):
 
 
 def test_a_look_leaves_no_garbage_that_refers_to_what_a_rank_computes_with():
+    begun, ended = threading.Event(), threading.Event()
+
+    def actor_method_executor():
+        begun.set()
+        ended.wait()
+
+    rank = threading.Thread(target=actor_method_executor)
+    rank.start()
+    begun.wait()
     gc.collect()
     gc.disable()
     try:
-        looks = [activity(rank_seconds._stacks()) for _ in range(20)]
-        assert (set(looks), gc.collect()) == ({("Idle", "")}, 0)
+        looks = {activity(rank_seconds._stacks()) for _ in range(20)}
+        assert (looks, gc.collect()) == ({("Running", "wait")}, 0)
     finally:
         gc.enable()
+        ended.set()
+        rank.join()
 
 
 def test_a_rank_has_a_limited_number_of_series(monkeypatch):

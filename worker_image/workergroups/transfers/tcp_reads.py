@@ -175,8 +175,12 @@ def _host_buffer(memory: Any) -> Any:
 
 
 def _of_device(memory: Any) -> Any:
-    """Return a context on a stream of the thread's own: what the process computes is not waited for."""
-    return torch.cuda.stream(torch.cuda.Stream(memory.device)) if memory.is_cuda else nullcontext()
+    """Return a context on a stream of its own: what the process computes is not waited for.
+
+    torch has 32 streams of each priority, which it gives out in turn. CUDA graphs are captured on one of the default
+    priority; copies on that would make the capture fail.
+    """
+    return torch.cuda.stream(torch.cuda.Stream(memory.device, priority=-1)) if memory.is_cuda else nullcontext()
 
 
 def _received(connection: socket.socket, size: int) -> bytes:

@@ -111,14 +111,16 @@ def _count(name: RankName) -> None:
         seconds.look()
 
 
-def _stacks() -> Iterator[list[Frame]]:
-    """Yield the stacks of the other threads; the main thread, which runs most methods, is first."""
+def _stacks() -> list[list[Frame]]:
+    """Return the stacks of the other threads; the main thread, which runs most methods, is first.
+
+    Without this thread's own frame: it would refer to the others and to itself, so that whatever ranks compute with,
+    such as tensors on devices, would stay until the next collection of garbage. Python 3.12.3 does not even end what a
+    generator refers to that is given up, so this is none.
+    """
     main, frames = threading.main_thread().ident, sys._current_frames()
-    # With this function's own frame, they would be a cycle: what the frames refer to, such as tensors on devices, would
-    # stay until the next collection of garbage, which idle ranks do not have.
-    del frames[threading.get_ident()]
-    for thread in sorted(frames, key=lambda thread: thread != main):
-        yield list(_frames(frames[thread]))[::-1]
+    frames.pop(threading.get_ident(), None)
+    return [list(_frames(frames[thread]))[::-1] for thread in sorted(frames, key=lambda thread: thread != main)]
 
 
 def _frames(frame: FrameType | None) -> Iterator[Frame]:
