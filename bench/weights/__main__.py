@@ -109,10 +109,7 @@ class Rank(Others):
         import torch
 
         for name, part in self.parts.items():
-            whole = torch.cat([shards[name][1] for shards in given]).to(self.device)
-            for dim, (start, size) in enumerate(zip(part.start, part.tensor.shape, strict=True)):
-                whole = whole.narrow(dim, start, size)
-            part.tensor.copy_(whole)
+            self.keep(part, torch.cat([shards[name][1] for shards in given]).to(self.device))
         if self.device.type == "cuda":
             torch.cuda.synchronize()
 

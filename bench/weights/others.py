@@ -6,7 +6,6 @@ NCCL has one rank of a group on a device, so trainer and rollout ranks must have
 from __future__ import annotations
 
 import asyncio
-import socket
 from collections.abc import Callable
 from typing import Any
 
@@ -23,13 +22,6 @@ class Others(Worker):
     parts: dict[str, Any]
     training: bool
     engine: Any = None
-
-    @register(Dispatch.ONE_TO_ALL)
-    def meeting_point(self) -> str:
-        """Return an address of rank 0 that is free."""
-        with socket.socket() as free:
-            free.bind(("127.0.0.1", 0))
-            return "{}:{}".format(*free.getsockname())
 
     @register(Dispatch.ONE_TO_ALL, blocking=False)
     def join(self, address: str, first: int, ranks: int) -> None:
@@ -97,7 +89,7 @@ async def _receive(rank: Others) -> None:
 
 def _broadcast(trainer: Any, rollout: Any) -> Callable[[], Any]:
     """Form the group; return what hands the weights over."""
-    address, ranks = trainer.meeting_point()[0], 1 + rollout.world_size
+    address, ranks = f"{trainer.master_address}:{trainer.master_port}", 1 + rollout.world_size
     get([*trainer.join(address, 0, ranks), *rollout.join(address, 1, ranks)])
     return lambda: get([*trainer.broadcast(), *rollout.broadcast()])
 

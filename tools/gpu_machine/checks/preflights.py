@@ -9,7 +9,7 @@ from typing import Any
 from tools.console import ToolError
 from tools.gpu_machine.checks import pods
 from tools.gpu_machine.checks.site import Site
-from tools.gpu_machine.layout import DRIVER
+from tools.gpu_machine.layout import DRIVER, NODE
 
 _SECONDS = 120
 _JUDGED = ("PreflightPassed", "PreflightFailed")
@@ -45,7 +45,7 @@ _WRONG_ON_ONE_NODE: Mapping[str, tuple[dict[str, Any], str]] = {
 def check(site: Site) -> None:
     """Create each pool, and read its status."""
     Path(_FILES).mkdir(exist_ok=True)
-    Path(_FILES, "nvidia.conf").write_text("NCCL_P2P_DISABLE=1\n")
+    Path(_FILES, f"{NODE}.conf").write_text("NCCL_P2P_DISABLE=1\n")
     for what, (fields, expected) in {**_WRONG, **(_WRONG_ON_ONE_NODE if site.nodes == 2 else {})}.items():
         pods.clear(site.kubectl)
         try:

@@ -38,8 +38,8 @@ def check(site: Site) -> None:
     steps = [each for each in told if "step" in each]
     curve = ", ".join(f"{each['step']}: {each['score']:.3f}" for each in steps)
     learned = code == 0 and steps[-1]["score"] > training.LEARNED
-    how = f"FSDP2 and vLLM (tensor parallel {site.gpus}) in ranks of two groups"
-    site.say.row(f"GRPO learns, by {how}", learned, curve)
+    what = f"GRPO learns, by FSDP2 and vLLM (tensor parallel {site.gpus}) in ranks of two groups"
+    site.say.row(what, learned, curve)
     died = [f"{each['died']}: {each['reason']}" for each in told if "died" in each]
     site.say.row("a rank of each group is killed, and the loop goes on", len(died) == len(_KILLED_AFTER), died)
     numbers = [each["step"] for each in steps]

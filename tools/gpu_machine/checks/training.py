@@ -118,7 +118,8 @@ def _pool(site: Site) -> dict[str, object]:
     env = {
         "VLLM_USE_FLASHINFER_SAMPLER": "0",
         "VLLM_ALLREDUCE_USE_SYMM_MEM": "0",  # it would use multicast over NVLink, see image.py
-        **{"HF_HUB_OFFLINE": "1", "RAY_DEDUP_LOGS": "0"},
+        "HF_HUB_OFFLINE": "1",
+        "RAY_DEDUP_LOGS": "0",
     }
     cpus = 28 // site.nodes  # a bundle of verl's has ten, and its queue of batches nine
     return site.pool(
