@@ -171,7 +171,8 @@ def status(
     It exits with the job's code, or with 0 while the job runs.
     """
     with Teller() as tell, the_job(Cluster(namespace, context), job, tell) as found:
-        _tell_state(found.pool, found.record(), output)
+        record = found.record()
+    _tell_state(found.pool, record, output)
 
 
 @app.command()
@@ -213,7 +214,7 @@ def _note_between(tell: Teller, sentence: str) -> None:
 
 def _interrupted(job: Job, cluster: Cluster, tell: Teller) -> None:
     if ended := _ended(job):
-        note(f"job {job.id}: {ended.state}; no other attempt begins")
+        note(f"job {job.id}: {ended.state}; this command submits no other attempt")
         return
     if sys.stdin.isatty() and err.is_terminal and _is_to_stop(job):
         note(f"job {job.id}: {_stopped(job, tell).state}")

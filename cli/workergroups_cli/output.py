@@ -15,6 +15,7 @@ from rich.markup import escape
 from rich.table import Table
 from rich.text import Text
 
+from workergroups_client.waiting import Lasting
 from workergroups_common.text import without_controls
 
 
@@ -127,6 +128,10 @@ class Teller:
 
     def __call__(self, sentence: str) -> None:
         """Show a message."""
+        if self._spinner is not None and isinstance(sentence, Lasting):
+            self.quiet()
+            note(sentence)
+            return
         if self._spinner is not None:
             self._spinner.update(escape(without_controls(sentence)))
             self._spinner.start()

@@ -11,6 +11,10 @@ Tell = Callable[[str], None]
 _PAUSE = 0.5
 
 
+class Lasting(str):
+    """A progress message with a fact that must stay on the screen when what follows it is shown."""
+
+
 def silently(_: str) -> None:
     """Ignore a progress message."""
 

@@ -16,7 +16,7 @@ from ..jobs.kept_records import merged
 from ..jobs.records import JobRecord
 from ..objects import names
 from ..suggestions import did_you_mean
-from ..waiting import Tell, silently
+from ..waiting import Lasting, Tell, silently
 from .pool import Pool
 
 if TYPE_CHECKING:
@@ -29,6 +29,8 @@ _NAMED = 5
 @contextmanager
 def the_job(cluster: Cluster, name: str | None, tell: Tell = silently) -> Iterator[Job]:
     """Yield the job of that id, or the latest one of that pool or group, or without a name the latest of all.
+
+    The name of a pool or group is the id of a job only if the job is one of its Ray cluster.
 
     Of a job with several attempts, it is the latest one, unless the name is the id of another.
 
@@ -46,7 +48,8 @@ def the_job(cluster: Cluster, name: str | None, tell: Tell = silently) -> Iterat
                     return
                 others.append(record)
         elif found := _latest_first(_jobs_of(pools, tell, is_named=name is not None)):
-            yield _job(*found[0])
+            # A job may have the name of its pool, or of a group on it.
+            yield _job(*next((each for each in found if name in (each[1].id, each[1].job)), found[0]))
             return
     raise NotFoundError(_what_there_is(cluster, name, [record.id for record in others]))
 
@@ -93,7 +96,7 @@ def _jobs_of(pools: list[Pool], tell: Tell, *, is_named: bool = False) -> Iterat
             if len(pools) == 1 and not kept and not is_silent:
                 raise
             if not is_silent:
-                tell(f"the jobs of pool {pool.name} could not be listed: {error}")
+                tell(Lasting(f"the jobs of pool {pool.name} could not be listed: {error}"))
             asked = None
         heads = pool.kept.heads() if kept else set()
         yield from ((pool, record) for record in merged(asked, kept, heads))
@@ -104,7 +107,7 @@ def _kept(pool: Pool, tell: Tell) -> list[KeptJobRecord]:
     try:
         return pool.kept.all()
     except ClientError as error:
-        tell(f"the kept records of the jobs of pool {pool.name} cannot be read: {error}")
+        tell(Lasting(f"the kept records of the jobs of pool {pool.name} cannot be read: {error}"))
         return []
 
 

@@ -27,7 +27,7 @@ from ..objects.reading import pool_status
 from ..objects.status import Status, status_of
 from ..ray_cluster.handle import Handle
 from ..times import duration
-from ..waiting import Tell, look_again
+from ..waiting import Lasting, Tell, look_again
 from .jobs import RECONNECT_SECONDS, Job
 from .kept_records import KeptRecords
 from .records import FAILED, LOST, JobRecord
@@ -79,19 +79,25 @@ class Attempts:
 
     def job(self, tell: Tell) -> Job:
         """Submit the first attempt; return the job."""
-        return RetriedJob(self._submission.job, self._first(tell), self._next) if self._retries else self._start(tell)
+        job = self._first(tell)
+        return RetriedJob(self._submission.job, job, self._next) if self._retries else job
 
     def _first(self, tell: Tell) -> Job:
-        """Submit the first attempt, although the head may be replaced meanwhile."""
+        """Submit the first attempt; an answer may be lost, and with retries the head be replaced meanwhile."""
         for left in look_again(RECONNECT_SECONDS, pause=1):
             try:
                 return self._start(tell)
             except (UnreachableError, NotRunningError) as error:
+                if isinstance(error, NotRunningError) and not self._retries:
+                    raise
                 last = error
                 tell(f"trying again for {duration(left)}: {error}")
                 with suppress(UnreachableError):
                     self._pool.renew()
-        raise DeadlineError(f"it could not be submitted within {duration(RECONNECT_SECONDS)}: {last}")
+        raise DeadlineError(
+            f"job {self._submission.job} could not be submitted within {duration(RECONNECT_SECONDS)}, or Ray's answer "
+            f"was lost (see workergroups job list): {last}"
+        )
 
     def _next(self, record: JobRecord, tell: Tell) -> Job | None:
         """Submit the next attempt after one that has ended so; return ``None`` if there should be none.
@@ -121,8 +127,12 @@ class Attempts:
         last: object = "it was not tried"
         for left in look_again(WAIT_SECONDS, pause=1):
             try:
-                with suppress(NotFoundError):  # a group was deleted; without the pool, renew() raises
+                try:
                     self._wait_until_ready(before, left, tell)
+                except NotFoundError as error:
+                    self._pool.renew()  # raises if the pool is gone; else a group was deleted: wait for the others
+                    last = error
+                    continue
                 self._pool.renew()
                 if (last := still_running(record, before, self._pool)) is not None:
                     tell(f"{last} ({duration(left)} left)")
@@ -151,7 +161,11 @@ class Attempts:
         self._tried_on |= (before := _heads(self._kept)) or set()
         patience = WAIT_SECONDS if self._retries else RECONNECT_SECONDS
         again, self._has_tried = self._has_tried, True
-        job = self._submission.start(pool, self._kept, job_id, number, patience, again=again)
+        try:
+            job = self._submission.start(pool, self._kept, job_id, number, patience, again=again)
+        except KeyboardInterrupt:
+            tell(Lasting(f"job {job_id} may run, or not: see workergroups job status {job_id}"))
+            raise
         self._number, self._latest = number, Attempt(job_id, None, None, None, ())
         try:
             # If the head was replaced meanwhile, the attempt is in one of both, or went with one in between.
@@ -161,7 +175,7 @@ class Attempts:
             self._latest = _attempt(pool, job_id, heads)
             self._kept.put(_record(self._latest, self._submission, number, self._retries, pool.name))
         except ClientError as error:
-            tell(f"no record of job {job_id} will outlive Ray's head: {error}")
+            tell(Lasting(f"no record of job {job_id} will outlive Ray's head: {error}"))
         if number > 1:
             self._on_retry(f"attempt {number} of job {self._submission.job} is job {job_id}")
         return job

@@ -16,7 +16,7 @@ from ..errors import ClientError, ConflictError, DeadlineError, NotFoundError, N
 from ..ray_cluster.ranks import node_addresses
 from ..ray_cluster.ray_api import RayApi
 from ..times import duration
-from ..waiting import Tell, look_again, silently
+from ..waiting import Lasting, Tell, look_again, silently
 from .kept_records import KeptRecords
 from .left_calls import LeftCall, left_calls
 from .records import LOST, RUNNING, UNKNOWN, JobRecord
@@ -97,15 +97,18 @@ class Job:
                 time.sleep(_LOOK_SECONDS)  # Ray may answer, but not for the output
 
     def _rest(self, seen: int, tell: Tell) -> Iterator[bytes]:
-        """Yield what follows the first ``seen`` bytes, unless it was on a node that is gone."""
+        """Yield what follows the first ``seen`` bytes, unless it went with its node, or with the head."""
+        why = ""
         for _ in look_again(_REST_SECONDS, pause=_LOOK_SECONDS):
             try:
                 for piece in _from(seen, self._written()):
                     seen += len(piece)
                     yield piece
                 return
-            except (UnreachableError, NotRunningError) as error:
-                tell(f"the rest of the output of job {self.id} cannot be read: {error}")
+            except (UnreachableError, NotFoundError) as error:  # the next head may not know the job
+                why = f"the rest of the output of job {self.id} cannot be read: {error}"
+                tell(why)
+        tell(Lasting(why))
 
     def _while_it_runs(self) -> Iterator[bytes]:
         """Yield what has been written, and what is being written until the job is known to have ended."""

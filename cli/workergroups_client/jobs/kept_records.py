@@ -20,7 +20,7 @@ from workergroups_api.vocabulary import Component
 from workergroups_common.bounded_json import Limits, RefusedJson, parse
 
 from ..api_server.cluster import Cluster
-from ..errors import ClientError
+from ..errors import ClientError, UnreachableError
 from ..objects import names
 from .records import LOST, UNKNOWN, JobRecord
 
@@ -87,8 +87,22 @@ class KeptRecords:
 
     def of_absent(self, job_id: str, *, has_answered: bool) -> JobRecord | None:
         """Return the record of a job that Ray does not know, or cannot be asked for; ``None`` if none was kept."""
-        kept = self._own.get(job_id) or self.get(job_id)
+        kept = self._latest(job_id)
         return None if kept is None else absent(kept, self.heads(), has_answered=has_answered)
+
+    def _latest(self, job_id: str) -> KeptJobRecord | None:
+        """Return the record of an attempt: others may have noted how it ended since this process wrote it."""
+        own = self._own.get(job_id)
+        if own is not None and own.ended is not None:
+            return own
+        try:
+            return self.get(job_id) or own
+        except UnreachableError:
+            raise
+        except ClientError:  # such as without the right to read records
+            if own is None:
+                raise
+            return own
 
     def _config_map(self) -> Manifest | None:
         found = self._cluster.get(CONFIG_MAP, self._name)

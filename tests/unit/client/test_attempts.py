@@ -11,6 +11,7 @@ from workergroups_client.jobs import attempts, jobs, retried_job, submission
 from workergroups_client.jobs.attempts import is_retried
 from workergroups_client.jobs.records import JobRecord
 from workergroups_client.objects import readiness
+from workergroups_client.waiting import Lasting
 
 READY = {"conditions": [condition("Ready", "True")], "observedGeneration": 2}
 HOPELESS = {"conditions": [condition("Ready", "False", "LaunchFailed", "ImportError: x")], "observedGeneration": 2}
@@ -329,6 +330,57 @@ def test_an_answer_to_the_first_submission_that_is_lost_is_no_second_one(monkeyp
     assert world.submitted == [("train-1", "1")]
 
 
+def test_an_answer_that_is_lost_is_no_second_job_without_retries_either(monkeypatch):
+    world = World(monkeypatch, ends("SUCCEEDED"))
+
+    def break_once():
+        world.after_submit = lambda: None
+        raise UnreachableError("reset")
+
+    world.after_submit = break_once
+    assert world.submit(retries=0).id == "train"
+    assert world.submitted == [("train", "1")]
+
+
+def test_a_submission_without_any_answer_says_which_job_may_run(monkeypatch):
+    world = World(monkeypatch)
+
+    def break_down():
+        world.check = break_down
+        raise UnreachableError("reset")
+
+    world.after_submit = break_down
+    with pytest.raises(DeadlineError, match=r"job train could not be submitted .* or Ray's answer was lost .*: reset"):
+        world.submit(retries=0)
+
+
+def test_ctrl_c_during_a_submission_says_which_job_may_run(monkeypatch):
+    world, told = World(monkeypatch), []
+
+    def interrupt():
+        raise KeyboardInterrupt
+
+    world.after_submit = interrupt
+    with pytest.raises(KeyboardInterrupt):
+        Pool("pool/ppo", world.cluster, told.append).submit(["python"], job_id="train")
+    assert told[-1] == "job train may run, or not: see workergroups job status train"
+    assert isinstance(told[-1], Lasting)
+
+
+def test_a_job_of_which_another_program_noted_its_success_gets_no_other_attempt(monkeypatch):
+    """This program slept meanwhile, and the head was replaced."""
+
+    def succeeds_and_loses_head(world):
+        ended = JobRecord("train-1", "SUCCEEDED", "x", "", 1.0, 61.0, 0)
+        Pool("pool/ppo", world.cluster).kept.note_end(ended)
+        loses_head()(world)
+
+    world = World(monkeypatch, succeeds_and_loses_head)
+    job = world.submit()
+    list(job.logs(follow=True))
+    assert (world.submitted, job.record().state) == ([("train-1", "1")], "SUCCEEDED")
+
+
 def test_its_own_submission_that_arrives_late_is_no_other_job(monkeypatch):
     world, first = World(monkeypatch), []
 
@@ -356,6 +408,24 @@ def test_a_group_that_is_deleted_while_the_next_attempt_waits_for_it_holds_nothi
     monkeypatch.setattr(attempts, "wait_until_ready", wait_until_ready)
     list(job.logs(follow=True))
     assert job.record().exit_code == 0
+
+
+def test_a_group_that_is_deleted_meanwhile_leaves_the_wait_for_the_others(monkeypatch):
+    world = World(monkeypatch, ends("FAILED", driver_exit_code=1), ends("SUCCEEDED"))
+    job = world.submit()
+    wait, answers = attempts.wait_until_ready, [None, NotFoundError("there is no group eval")]
+
+    def wait_until_ready(*arguments):
+        if not answers:
+            return
+        if (answer := answers.pop()) is not None:
+            raise answer
+        assert len(world.submitted) == 1, "it was submitted without another wait"
+        wait(*arguments)
+
+    monkeypatch.setattr(attempts, "wait_until_ready", wait_until_ready)
+    list(job.logs(follow=True))
+    assert (answers, job.record().exit_code) == ([], 0)
 
 
 def test_a_head_whose_status_does_not_say_yet_that_it_runs_is_not_known(monkeypatch):

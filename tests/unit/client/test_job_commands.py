@@ -67,7 +67,7 @@ def test_who_follows_a_job_learns_how_it_ended(capsys, record, code, said):
     ("record", "said"),
     [
         # Between two attempts.
-        (replace(LOST, state="FAILED"), "job ppo: FAILED; no other attempt begins"),
+        (replace(LOST, state="FAILED"), "job ppo: FAILED; this command submits no other attempt"),
         (replace(LOST, state="RUNNING"), "job ppo keeps running."),
         (UnreachableError("no route"), "job ppo keeps running."),
     ],
@@ -99,6 +99,29 @@ def test_the_list_has_a_row_for_each_attempt(monkeypatch):
         ["ppo-2", "SUCCEEDED", "ppo", "2", "1m3s"],
         ["ppo-1", "LOST", "ppo", "1", "-"],
     ]
+
+
+def test_the_state_of_a_job_goes_to_standard_output_also_when_something_was_told(monkeypatch):
+    @contextmanager
+    def the_job(cluster, name, tell):
+        tell("asking Ray")
+        yield Job(SUCCEEDED)
+
+    spinning = []
+
+    class Spinner(Teller):
+        def __call__(self, sentence):
+            spinning.append(sentence)
+
+        def quiet(self):
+            spinning.clear()
+
+    monkeypatch.setattr(job_commands, "Teller", Spinner)
+    monkeypatch.setattr(job_commands, "Cluster", Cluster)
+    monkeypatch.setattr(job_commands, "the_job", the_job)
+    monkeypatch.setattr(job_commands, "print_list", lambda *_: spinning.append("printed"))
+    assert CliRunner().invoke(app, ["job", "status", "--output", "json"]).exit_code == 0
+    assert spinning == ["printed"]
 
 
 def test_the_stop_of_a_lost_job_ends_its_retries():

@@ -99,6 +99,12 @@ def test_a_job_goes_by_its_id_or_by_its_pool_or_is_the_latest_of_all(cluster, na
     assert found(cluster, name) == job
 
 
+def test_a_job_with_the_name_of_its_pool_goes_before_the_latest_of_the_pool(cluster, monkeypatch):
+    named = JobRecord("ppo", "RUNNING", "e", "", 0.1, None, None)
+    monkeypatch.setitem(JOBS, "ppo", [*JOBS["ppo"], named])
+    assert found(cluster, "ppo") == "ppo"
+
+
 def test_a_pool_that_does_not_answer_hides_no_job_of_the_others(cluster):
     with all_jobs(cluster, None, TOLD.append) as jobs:
         assert [record.id for _, record in jobs] == ALL

@@ -6,6 +6,7 @@ from workergroups_client.errors import ClientError, ConflictError, UnreachableEr
 from workergroups_client.jobs import jobs
 from workergroups_client.jobs.jobs import Job, list_records, submit
 from workergroups_client.jobs.records import JobRecord
+from workergroups_client.waiting import Lasting
 
 
 def said(status="RUNNING", **more):
@@ -117,7 +118,8 @@ def test_the_end_of_an_output_that_is_gone_with_its_node_is_left_out(monkeypatch
     ray.stream = gone
     told = []
     assert b"".join(Job("ppo-1", ray, "ppo").logs(follow=True, tell=told.append)) == b"one\n"
-    assert "the rest of the output of job ppo-1 cannot be read: Ray cannot answer now" in told[0]
+    assert "the rest of the output of job ppo-1 cannot be read: Ray cannot answer now" in told[-1]
+    assert [isinstance(each, Lasting) for each in told[-2:]] == [False, True]
 
 
 def test_a_reset_while_the_end_is_read_doubles_nothing():

@@ -2,14 +2,17 @@
 
 import json
 import sys
+from io import StringIO
 
 import pytest
+from rich.console import Console
 
-from workergroups_cli import pod_commands
+from workergroups_cli import output, pod_commands
 from workergroups_cli.json_output import print_list
 from workergroups_cli.output import ProgramOutput, Teller, complain, note, print_text, table
 from workergroups_client.errors import ClientError, NotRunningError
 from workergroups_client.pods.pods import PodContainer
+from workergroups_client.waiting import Lasting
 
 SHOWS = [
     print_text,
@@ -120,3 +123,13 @@ def test_a_pod_that_is_lost_hides_neither_its_output_nor_another_ones_exit_code(
         f"[{pod.pod}] {line}".encode() for pod in PODS for line in ("one line", "half a")
     )
     assert err == b"[pod-1] error: pods pod-1 not found\n"
+
+
+def test_a_fact_stays_on_the_terminal_when_the_progress_is_gone(monkeypatch):
+    shown = Console(file=StringIO(), force_terminal=True, force_interactive=True, width=100)
+    monkeypatch.setattr(output, "err", shown)
+    with Teller() as tell:
+        tell("asking the pool")
+        tell(Lasting("one pool did not answer"))
+        tell("asking the next pool")
+    assert "\n\x1b[2mone pool did not answer\x1b[0m\n" in f"\n{shown.file.getvalue()}".replace("\x1b[2K", "\n")

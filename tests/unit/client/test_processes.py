@@ -106,6 +106,11 @@ def test_where_a_target_names_none_it_says_which_there_are(processes, target, sa
         processes.find(target)
 
 
+@pytest.mark.parametrize("name", ["actor", "job", "node", "group/actor", "actors/x", ""])
+def test_a_group_may_have_the_name_of_a_kind_of_target(name):
+    assert not listing.is_target(name)
+
+
 def test_a_pod_that_does_not_answer_is_named_and_the_others_are_shown():
     def ask_some(pod, module, *words):
         if pod == "ppo-a":

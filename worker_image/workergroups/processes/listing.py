@@ -136,7 +136,8 @@ def dead(row: DeadActorRow) -> Process:
 
 def is_target(text: str) -> bool:
     """Return whether a text is meant to name processes, and not a pool or a group."""
-    return text == ALL or text.partition("/")[0] in KINDS
+    kind, slash, _ = text.partition("/")
+    return text == ALL or (slash != "" and kind in KINDS)
 
 
 def matches(target: str, process: Process) -> bool:
