@@ -51,6 +51,11 @@ class Rank(Worker):
     def total(self, batch):
         return int(batch.batch["x"].sum())
 
+    @register(Dispatch.DP_COMPUTE_METRIC)
+    @torch.inference_mode()
+    def total_in_inference_mode(self, batch):
+        return int(batch.batch["x"].sum())
+
     @register(Dispatch.ONE_TO_ALL)
     def fill(self):
         """Take all of the device's memory but little, and return how much is free."""
@@ -123,6 +128,10 @@ def test_batches_go_from_device_to_device_and_to_the_driver(actor, critic):
     assert torch.equal(again.batch["half"].cpu(), expected().bfloat16())
     assert torch.equal(made.batch["x"].cpu(), expected())
     assert made.batch["host"].device.type == "cpu"
+
+
+def test_ranks_in_inference_mode_get_batches(actor, critic):
+    assert sum(critic.total_in_inference_mode(actor.make(ask()))) == int(expected().sum())
 
 
 def test_a_thousand_hand_overs_leave_no_byte(actor, critic):

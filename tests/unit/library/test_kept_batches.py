@@ -3,16 +3,23 @@
 from __future__ import annotations
 
 import logging
+import pickle
+import sys
+import threading
+import time
 import uuid
-from functools import reduce
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial, reduce
+from types import SimpleNamespace
 
 import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from workergroups import BatchLostError, DataProto, Dispatch, register
+from workergroups import BatchLostError, DataProto, Dispatch, RayResourcePool, RayWorkerGroup, register
 from workergroups.protocol import on_device, packing
+from workergroups.single_controller.ray import resource_pool, worker_group
 
 from .test_data_proto import travel
 from .test_layouts import DTYPES, KINDS, LENGTHS, WAYS, assert_same_columns, bits
@@ -47,9 +54,9 @@ def rank():
     on_device._LEASES.clear()
 
 
-def kept(data):
+def kept(data, method="step"):
     """What arrives elsewhere of a batch that a rank returned."""
-    return travel(data.kept_on_device("step"))
+    return travel(data.kept_on_device(method))
 
 
 @settings(max_examples=60)
@@ -112,10 +119,42 @@ def test_what_is_pickled_for_others_than_ray_has_its_tensors(monkeypatch):
 
 
 def test_a_batch_whose_rank_has_it_no_more_is_named():
-    arrived = kept(DataProto.from_dict({"x": torch.ones(4, 2)}))
+    data = DataProto.from_dict({"x": torch.ones(4, 2)})
+    arrived, joined = kept(data), DataProto.concat([kept(data), kept(data, "make")])
     on_device._LEASES.clear()
     with pytest.raises(BatchLostError, match=r"batch that 'step' returned is on .* cannot be read from process \d+"):
         arrived.batch  # noqa: B018
+    with pytest.raises(BatchLostError, match=r"batch that 'make' or 'step' returned"):
+        joined.batch  # noqa: B018
+
+
+def test_threads_that_use_a_batch_first_at_the_same_time_have_the_same_tensors(monkeypatch):
+    unpack = packing.unpack
+    monkeypatch.setattr(packing, "unpack", lambda *arguments: time.sleep(0.2) or unpack(*arguments))
+    arrived = kept(DataProto.from_dict({"x": torch.ones(4, 2)}))
+    with ThreadPoolExecutor(2) as threads:
+        one, other = threads.map(lambda _: arrived.batch, range(2))
+    assert one is other
+
+
+def test_who_waits_for_another_thread_that_reads_waits_no_longer_than_for_the_rank(monkeypatch):
+    reads, answers, unpack = threading.Event(), threading.Event(), packing.unpack
+
+    def unpack_late(parts, seconds):
+        reads.set()
+        answers.wait(20)
+        return unpack(parts, seconds)
+
+    monkeypatch.setattr(packing, "unpack", unpack_late)
+    monkeypatch.setattr(on_device, "LAST_READ_SECONDS", 0.05)
+    arrived = kept(DataProto.from_dict({"x": torch.ones(4, 2)}))
+    with ThreadPoolExecutor(1) as threads:
+        read = threads.submit(lambda: arrived.batch)
+        reads.wait()
+        packing.read_before_end(["actor"])
+        assert arrived._store.is_packed
+        answers.set()
+        assert torch.equal(read.result()["x"], torch.ones(4, 2))
 
 
 def test_what_the_process_has_not_read_is_read_before_the_rank_ends():
@@ -128,6 +167,77 @@ def test_what_the_process_has_not_read_is_read_before_the_rank_ends():
     assert_same_columns(arrived, data)
     assert len(half.batch) == 2
     packing.read_before_end(["actor"])
+
+
+def test_many_batches_of_a_rank_that_does_not_answer_take_little_longer_than_one(monkeypatch):
+    monkeypatch.setattr(on_device, "_actor_id", lambda: "frozen")
+    batches = [kept(DataProto.from_dict({"x": torch.ones(4, 2)})) for _ in range(20)]
+    waited = []
+
+    def unpack(_, seconds):
+        waited.append(seconds)
+        raise BatchLostError
+
+    monkeypatch.setattr(packing, "unpack", unpack)
+    monkeypatch.setattr(packing, "time", SimpleNamespace(monotonic=lambda: sum(waited)))
+    packing.read_before_end(["frozen"])
+    assert len(waited) == len(batches)
+    assert sum(waited) <= 2 * on_device.LAST_READ_SECONDS
+
+
+def test_a_batch_for_which_there_is_no_memory_keeps_no_other_from_being_read(monkeypatch, caplog):
+    monkeypatch.setattr(on_device, "_actor_id", lambda: "ends")
+    large, small = (kept(DataProto.from_dict({"x": torch.ones(rows, 2)})) for rows in (9, 4))
+    unpack = packing.unpack
+
+    def unpack_small(parts, seconds):
+        if parts[0].rows == 9:
+            raise torch.OutOfMemoryError("CUDA out of memory")
+        return unpack(parts, seconds)
+
+    monkeypatch.setattr(packing, "unpack", unpack_small)
+    packing.read_before_end(["ends"])
+    assert (large._store.is_packed, small._store.is_packed) == (True, False)
+    assert "cannot be read: OutOfMemoryError('CUDA out of memory')" in caplog.text
+
+
+def test_batches_may_arrive_while_others_are_read_before_their_rank_ends():
+    saved, ended, arrived = pickle.dumps(kept(DataProto.from_dict({"x": torch.ones(4, 2)}))), threading.Event(), []
+
+    def receive():
+        while not ended.is_set():
+            arrived.append(pickle.loads(saved))
+
+    thread, interval = threading.Thread(target=receive), sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    try:
+        thread.start()
+        for _ in range(100):
+            packing.read_before_end(["another"])
+    finally:
+        sys.setswitchinterval(interval)
+        ended.set()
+        thread.join()
+    assert arrived
+
+
+def test_ctrl_c_while_batches_are_read_leaves_no_ranks(monkeypatch):
+    def interrupt(actor_ids):
+        raise KeyboardInterrupt
+
+    ended = []
+    for module in (worker_group, resource_pool):
+        monkeypatch.setattr(module, "read_before_end", interrupt)
+    monkeypatch.setattr("ray.kill", ended.append)
+    monkeypatch.setattr(resource_pool.placement, "remove", ended.extend)
+    ranks = {"workers": ["rank 0", "rank 1"], "actor_ids": ["a", "b"], "stop_notices": lambda: False}
+    group = SimpleNamespace(_ranks=SimpleNamespace(is_closed=False, **ranks), _owns_ranks=True)
+    pool = RayResourcePool([1])
+    pool._owned_groups = ["bundles"]
+    for close in (partial(RayWorkerGroup.close, group), pool.close):
+        with pytest.raises(KeyboardInterrupt):
+            close()
+    assert ended == ["rank 0", "rank 1", "bundles"]
 
 
 @pytest.mark.parametrize(

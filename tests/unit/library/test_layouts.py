@@ -14,6 +14,7 @@ from tensordict import TensorDict
 from workergroups import DataProto
 from workergroups.protocol import (
     deserialize_tensordict,
+    packed_columns,
     pad_dataproto_to_divisor,
     serialize_tensordict,
     unpad_dataproto,
@@ -334,6 +335,15 @@ def test_rows_that_torch_cannot_choose_or_join_are_refused_by_name(kind):
     ):
         with pytest.raises(ValueError, match="column 'x': "):
             operation()
+
+
+def test_a_column_of_a_rarer_layout_comes_to_the_device_of_the_process_that_receives_it(monkeypatch):
+    with monkeypatch.context() as sender:
+        sender.setattr(torch.serialization, "location_tag", lambda storage: "cuda:3")
+        packed = packed_columns.pack_whole(torch.eye(3).to_sparse())
+    monkeypatch.setattr(torch.accelerator, "is_available", lambda: True)
+    monkeypatch.setattr(packed_columns, "here", {"cuda:3": torch.device("cpu")}.__getitem__)
+    assert torch.equal(packed_columns.unpack_whole(packed).to_dense(), torch.eye(3))
 
 
 def test_jagged_columns_that_share_their_offsets_share_them_where_they_arrive():

@@ -117,10 +117,17 @@ def test_where_no_node_gives_notice_there_is_none(monkeypatch):
     assert notice.current() is None
 
 
+def say_and_stay(connection):
+    connection.send("forked")
+    time.sleep(60)
+
+
 def test_a_node_does_not_wait_for_what_a_rank_has_forked():
     answered = notice.wait_for_me()
-    fork = multiprocessing.get_context("fork").Process(target=time.sleep, args=[60], daemon=True)
+    ours, theirs = multiprocessing.Pipe()
+    fork = multiprocessing.get_context("fork").Process(target=say_and_stay, args=[theirs], daemon=True)
     fork.start()
+    assert ours.recv() == "forked"
     assert notice.holders(notice._WAITS) == [os.getpid()]
     answered()
     assert notice.holders(notice._WAITS) == []

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import concurrent.futures
 import contextlib
 import os
 import time
@@ -179,6 +180,8 @@ def test_the_newest_version_of_all_is_received(ranks):
 
 def test_a_peer_that_does_not_answer_costs_a_short_time(ranks, monkeypatch):
     monkeypatch.setattr(peers, "_ANSWER_SECONDS", 0.5)
+    of_python_310 = type("TimeoutError", (concurrent.futures._base.Error,), {})
+    monkeypatch.setattr(concurrent.futures._base, "TimeoutError", of_python_310)
     held = [ranks.holds(rank, filled(7), version=4) for rank in (0, 2)]
     read = peers._read
     monkeypatch.setattr(

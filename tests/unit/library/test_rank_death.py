@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import gc
+import weakref
+from contextlib import suppress
+from functools import partial
+
 import pytest
 from ray.exceptions import ActorUnavailableError, ObjectLostError, RayTaskError
 
-from workergroups import IncarnationReplacedError, RankDiedError
+from workergroups import IncarnationReplacedError, RankDiedError, RayClassWithInitArgs, RayWorkerGroup, Worker, get
 from workergroups.announcements.incarnations import Incarnation
 from workergroups.deaths import rank_death
 from workergroups.ray_private.cluster_state import ActorState
@@ -106,3 +111,44 @@ def test_an_unreachable_rank_that_may_be_alive_does_not_hide_a_methods_exception
     monkeypatch.setattr(rank_death, "_death_among", lambda refs: unreachable())
     error = RayTaskError("step", "Traceback", ValueError("no such column"))
     assert rank_death.error_of_call(error, []) is error
+
+
+class Reference:
+    """Stands for a reference to an object of Ray's."""
+
+
+def of_group(refs):
+    """Wait for the results of a group's method."""
+    group = RayWorkerGroup(worker_handles=["rank 0"], ray_cls_with_init=RayClassWithInitArgs(Worker))
+    return group._get("step", refs)
+
+
+@pytest.mark.parametrize("wait", [get, of_group])
+@pytest.mark.parametrize(
+    "error",
+    [
+        unreachable,
+        partial(ObjectLostError, "0b" * 28, None, ""),
+        lambda: RayTaskError("step", "Traceback", ValueError("boom")).as_instanceof_cause(),
+    ],
+)
+def test_once_an_error_has_been_handled_no_reference_of_the_call_is_left(gcs, monkeypatch, wait, error):
+    def ray_get(refs, timeout=None):
+        value = error()
+        raise value  # Ray has it in a variable as well
+
+    gcs += [DEAD]
+    monkeypatch.setattr("ray.get", ray_get)
+    monkeypatch.setattr("ray.wait", lambda refs, **_: (refs, []))
+    monkeypatch.setattr(rank_death, "actor_of", lambda ref: ID.hex())
+    monkeypatch.setattr(rank_death, "actor_id", lambda worker: ID.hex())
+    refs = [Reference()]
+    is_there = weakref.ref(refs[0])
+    gc.disable()
+    try:
+        with suppress(RankDiedError, ValueError):
+            wait(refs)
+        del refs
+        assert is_there() is None
+    finally:
+        gc.enable()

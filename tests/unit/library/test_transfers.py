@@ -2,21 +2,23 @@
 
 from __future__ import annotations
 
+import gc
 import secrets
 import socket
 import ssl
 import struct
 import time
+import weakref
 from contextlib import suppress
 
 import pytest
 import torch
 
-from workergroups.transfers import transports
+from workergroups.transfers import tcp_reads, transports
 from workergroups.transfers.fetching import Source, UnreadableError, fetch, node
 from workergroups.transfers.memory import Span, as_bytes
 from workergroups.transfers.tcp_reads import TcpServer, TcpTransfer
-from workergroups.transfers.transports import Lease
+from workergroups.transfers.transports import Address, Lease
 from workergroups_operator.node_certificate import authority_key, certificates
 
 TENSOR = torch.arange(3 * 2**20, dtype=torch.int32)  # more than is sent at once
@@ -60,6 +62,67 @@ def test_more_pieces_than_fit_into_a_request_arrive(server, monkeypatch):
 def test_what_there_is_not_is_refused(server, request_, says):
     with pytest.raises(OSError, match=says):
         read(server.address, **request_)
+
+
+def test_what_could_not_be_read_is_freed_without_the_garbage_collector(server):
+    into = torch.zeros(8, dtype=torch.uint8)
+    is_there = weakref.ref(into)
+    source = Source("rank 1 of a", "another", Address("b" * 32, None, None, server.address))
+    gc.disable()
+    try:
+        with suppress(UnreadableError):
+            fetch([(source, [Span(0, 0, into)])], time.monotonic() + 5)
+        del into
+        assert is_there() is None
+    finally:
+        gc.enable()
+
+
+def test_a_node_that_is_lost_costs_no_more_than_the_time_that_there_is(monkeypatch):
+    waited = []
+
+    def connect(address, seconds):
+        waited.append(seconds)
+        raise TimeoutError("timed out")
+
+    monkeypatch.setattr("socket.create_connection", connect)
+    source = Source("rank 1 of a", "another", Address("a" * 32, None, None, tcp_reads.TcpAddress("10.0.0.7", 1)))
+    span = Span(0, 0, torch.zeros(8, dtype=torch.uint8))
+    for seconds in (2.0, 0.0, 600.0):
+        with pytest.raises(UnreadableError, match=r"cannot be read from rank 1 of a: TimeoutError: timed out"):
+            fetch([(source, [span])], time.monotonic() + seconds)
+    assert 1 < waited[0] < 2
+    assert 0 < waited[1] < 0.01
+    assert waited[2] == 10
+
+
+def test_one_process_may_be_named_twice(monkeypatch):
+    class Slow:
+        looks = 0
+        is_closed = False
+
+        def is_done(self):
+            self.looks += 1
+            return self.looks > 2
+
+        def close(self):
+            self.is_closed = True
+
+    begun = []
+    monkeypatch.setattr(transports, "read", lambda *_, **__: begun.append(Slow()) or begun[-1])
+    source = Source("rank 1 of a", "another", Address("a" * 32, None, None, tcp_reads.TcpAddress("10.0.0.7", 1)))
+    fetch([(source, [Span(0, 0, TENSOR)]), (source, [Span(1, 0, TENSOR)])], time.monotonic() + 5)
+    assert [(each.looks, each.is_closed) for each in begun] == [(3, True)] * 2
+
+
+def test_what_was_allocated_in_inference_mode_is_filled_by_a_thread_that_is_not_in_it():
+    with torch.inference_mode():
+        into = torch.zeros(8, dtype=torch.uint8)
+    ours, theirs = socket.socketpair()
+    with ours, theirs:
+        theirs.sendall(bytes(range(8)))
+        tcp_reads._receive_on_device(ours, into)
+    assert into.tolist() == list(range(8))
 
 
 @pytest.mark.parametrize(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import subprocess
 import sys
+import weakref
 from dataclasses import replace
 
 import pytest
@@ -14,6 +15,7 @@ from hypothesis import strategies as st
 
 from workergroups.errors import WeightsError
 from workergroups.transfers import transports
+from workergroups.transfers.memory import memory_for
 from workergroups.weights import Weights, WeightShard, check_weights
 from workergroups.weights.digest import tensor_digest
 from workergroups.weights.planning import Plans, Sources
@@ -161,6 +163,39 @@ def test_roles_of_one_process_copy(monkeypatch):
     actor.close()
 
 
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+def test_what_was_made_in_inference_mode_is_filled_outside_of_it(monkeypatch, dtype):
+    monkeypatch.setattr("workergroups.transfers.transports._own", lambda address: transports._LEASES[address.lease])
+    actor, rollout = Weights(), Weights()
+    weight = torch.randn(10, 10)
+    with torch.inference_mode():
+        actor.publish({"w": weight.t()}, dtype=dtype)
+        into = torch.zeros(10, 10)
+    weight += 1
+    rollout.receive([actor.publish({"w": weight.t()}, dtype=dtype)], {"w": into})
+    assert torch.equal(into, weight.t().to(dtype).float())
+
+
+def test_a_column_of_a_single_element_is_a_tensor_like_others():
+    weight, into = torch.randn(3, 100)[-1:, -1], torch.zeros(3, 100)[-1:, -1]
+    trainer = Weights()
+    Weights().receive([trainer.publish({"w": weight})], {"w": into})
+    assert torch.equal(into, weight)
+
+
+def test_what_another_stream_still_writes_is_waited_for_before_it_is_copied_or_digested(monkeypatch):
+    trainer, rollout = Weights(), Weights()
+    weight, into = torch.zeros(10), torch.zeros(10, dtype=torch.bfloat16)
+    monkeypatch.setattr("workergroups.weights.weights.settle", lambda tensors: weight.fill_(7))
+    published = [trainer.publish({"w": weight}, dtype=torch.bfloat16)]
+    rollout.receive(published, {"w": into})
+    assert into.tolist() == [7.0] * 10
+    settled = []
+    monkeypatch.setattr("workergroups.weights.weights.settle", settled.extend)
+    rollout.receive(published, {"w": into})
+    assert len(settled) == 1
+
+
 @pytest.mark.parametrize("has_nixl", [True, False])
 def test_who_has_no_nixl_reads_over_tcp(monkeypatch, has_nixl):
     trainer = Weights()
@@ -184,7 +219,21 @@ def test_a_stream_yields_whole_tensors_in_the_order_in_which_they_were_published
     assert list(streamed) == list(wholes)
     assert all(torch.equal(streamed[name], whole) for name, whole in wholes.items())
     assert rollout.passport.version == 1
+    assert rollout.publish({}).passport.version == 2
     assert len(ranks) == 2
+
+
+def test_a_stream_has_one_bucket_at_a_time_if_its_reader_keeps_none(monkeypatch):
+    monkeypatch.setattr("workergroups.weights.reading.BUCKET", 1)
+    trainer, there, yielded = Weights(), [], []
+    monkeypatch.setattr(
+        "workergroups.weights.weights.memory_for",
+        lambda *arguments: there.append(sum(each() is not None for each in yielded)) or memory_for(*arguments),
+    )
+    stream = Weights().stream([trainer.publish({"a": torch.eye(3), "b": torch.eye(3)})], device="cpu")
+    for _ in range(2):
+        yielded.append(weakref.ref(next(stream)[1]))
+    assert there == [0, 0]
 
 
 def test_weights_that_change_while_they_are_read_are_named():
@@ -210,7 +259,7 @@ def test_what_cannot_be_received_is_refused_by_name():
         receive(published, {"w": torch.empty(4, 8)})
     with pytest.raises(WeightsError, match=r"of 'w', 16 of 32 elements were published by no rank \(from \(4, 0\)\)"):
         receive(published[:1], {"w": whole.clone()})
-    with pytest.raises(WeightsError, match=r"different versions, 1 .* and 9 "):
+    with pytest.raises(WeightsError, match=r"different versions, 1 .* and 9 .* the same number, such as version=10$"):
         receive([published[0], ranks[1].publish({"w": WeightShard(whole[4:], (8, 4), (4, 0))}, version=9)], {})
 
 
@@ -301,6 +350,15 @@ def test_replicas_share_the_work_of_being_read():
     sources = Sources([rank.publish(tensors) for rank in ranks], node="", reader=0, plans=Plans())
     read = [read.source for whole in sources.wholes for read in sources.plan(whole).reads]
     assert read == [0, 1] * 4
+
+
+@pytest.mark.parametrize("reader", ["0", "1"])
+def test_of_replicas_that_differ_a_rank_has_the_one_that_it_reads(monkeypatch, reader):
+    monkeypatch.setenv("RANK", reader)
+    ranks, into = [Weights(), Weights()], torch.zeros(4)
+    published = [rank.publish({"w": torch.full((4,), float(at))}) for at, rank in enumerate(ranks)]
+    Weights().receive(published, {"w": into})
+    assert into.tolist() == [float(reader)] * 4
 
 
 def passports(*held):

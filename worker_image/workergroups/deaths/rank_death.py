@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NoReturn
 
 import ray
 from ray.actor import ActorHandle
@@ -40,6 +40,25 @@ _UNREACHABLE = 30.0
 
 CALL_ERRORS = (RayTaskError, RayActorError, ObjectLostError, UNREADABLE)
 """What Ray raises if a method raised, if its rank died, if its result was lost, and if this process cannot read why."""
+
+
+def raise_error_of_call(
+    error: RayError, refs: Sequence[Any], workers: Sequence[ActorHandle] = (), group: str = ""
+) -> NoReturn:
+    """Raise what `error_of_call` returns, such that nothing of the call stays when it has been handled.
+
+    A traceback keeps the variables of its functions, such as the references of the call, for which ranks keep results.
+    If the error is one of these variables, all of this stays until the garbage collector finds it. In Ray's own
+    functions, it is, so the traceback begins here.
+    """
+    named = error_of_call(error, refs, workers, group)
+    error.__traceback__ = None
+    try:
+        if named is error:
+            raise error
+        raise named from error
+    finally:
+        del named, error
 
 
 def error_of_call(
@@ -116,12 +135,10 @@ def _death_among(refs: Sequence[Any]) -> RayActorError | None:
             return None
         try:
             ray.get(ready)
-        except RayTaskError:
-            continue
-        except RayActorError as error:
-            return error
-        except RayError:
-            continue
+        except RayError as error:
+            error.__traceback__ = None  # see `raise_error_of_call`
+            if isinstance(error, RayActorError) and not isinstance(error, RayTaskError):
+                return error
     return None
 
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import ray
 
-from workergroups.deaths.rank_death import CALL_ERRORS, error_of_call
+from workergroups.deaths.rank_death import CALL_ERRORS, raise_error_of_call
 
 
 def get(refs: Any, *, timeout: float | None = None) -> Any:
@@ -21,7 +21,4 @@ def get(refs: Any, *, timeout: float | None = None) -> Any:
     try:
         return ray.get(refs, timeout=timeout)
     except CALL_ERRORS as error:
-        named = error_of_call(error, refs if isinstance(refs, list) else [refs])
-        if named is error:
-            raise
-        raise named from error
+        raise_error_of_call(error, refs if isinstance(refs, list) else [refs])

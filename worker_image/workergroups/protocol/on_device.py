@@ -128,9 +128,9 @@ def read(wanted: Iterable[tuple[KeptBytes, Any]], seconds: float) -> None:
     try:
         fetch(((kept[lease].source, each) for lease, each in spans.items()), time.monotonic() + seconds)
     except UnreadableError as error:
-        methods = ", ".join(sorted({each.method for each in kept.values()}))
+        methods = " or ".join(sorted({repr(each.method) for each in kept.values()}))
         raise BatchLostError(
-            f"the batch that {methods!r} returned is on the ranks' devices, and {error}. Call the method again. What "
+            f"the batch that {methods} returned is on the ranks' devices, and {error}. Call the method again. What "
             "must outlive its rank is returned in host memory: `return batch.to('cpu')`"
         ) from error
 

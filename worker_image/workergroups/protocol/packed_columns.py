@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 from workergroups.errors import InvalidTypeError
 from workergroups.lazy import np, torch
-from workergroups.transfers.memory import as_integers
+from workergroups.transfers.memory import as_bytes, as_integers
 
 from .on_device import Keeper
 
@@ -53,9 +53,7 @@ PackedColumn = PackedTensor | PackedJagged | PackedWhole
 def encode(tensor: Any) -> Encoded:
     """Return the values of a tensor; the bytes share its memory if they can."""
     host = as_integers(tensor.detach().cpu().resolve_conj().resolve_neg()).contiguous()
-    # Of a single element, torch takes any stride for contiguous, but views only one whose stride is 1 as another type.
-    data = host.as_strided((host.numel(),), (1,)).view(torch.uint8).numpy()
-    return dtype_name(tensor), tuple(tensor.shape), data
+    return dtype_name(tensor), tuple(tensor.shape), as_bytes(host).numpy()
 
 
 def dtype_name(tensor: Any) -> str:
@@ -137,9 +135,15 @@ def pack_whole(column: Any) -> PackedWhole:
 
 
 def unpack_whole(column: PackedWhole) -> Any:
-    """Return what was packed, in its own memory; on the CPU if this process has no accelerator."""
-    device = None if torch.accelerator.is_available() else "cpu"
-    return torch.load(io.BytesIO(column.data), map_location=device, weights_only=False)
+    """Return what was packed, in its own memory, on this process's own devices."""
+    return torch.load(io.BytesIO(column.data), map_location=_OwnDevices(), weights_only=False)
+
+
+class _OwnDevices(dict[Any, str]):
+    """Each device and where its tensors go here. torch accepts no function for a tensor that consists of others."""
+
+    def get(self, device: Any, default: Any = None) -> str:
+        return str(here(str(device)))
 
 
 def unpack_column(column: PackedColumn, offsets: dict[int, Any]) -> Any:

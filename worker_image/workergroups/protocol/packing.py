@@ -8,12 +8,14 @@ is never copied into the process. Tensors of other layouts and classes travel as
 
 from __future__ import annotations
 
+import logging
 import os
+import threading
+import time
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
 from typing import Any, NamedTuple
-from weakref import WeakSet
+from weakref import WeakValueDictionary
 
 from workergroups.errors import BatchLostError
 from workergroups.lazy import np, tensordict, torch
@@ -34,6 +36,8 @@ from .packed_columns import (
     unpack_column,
     unpack_whole,
 )
+
+logger = logging.getLogger(__name__)
 
 _PIECE = 4 * 2**20
 """Bytes that one thread copies at a time."""
@@ -125,7 +129,7 @@ class BatchStore:
     def __init__(self, batch: Any = None, parts: Sequence[PackedBatch] = ()) -> None:
         self._batch = batch
         self._parts = list(parts)
-        self._note_kept()
+        self._prepare()
 
     @property
     def batch(self) -> Any:
@@ -139,8 +143,17 @@ class BatchStore:
         Raises:
             BatchLostError: A rank that keeps some has ended, or cannot be reached.
         """
-        if self._parts:
-            self._batch, self._parts = unpack(self._parts, seconds), []
+        if not self._parts:
+            return
+        deadline = time.monotonic() + seconds
+        # Two threads would both unpack, and what the first one then writes would be lost.
+        if not self._reading.acquire(timeout=seconds):
+            raise BatchLostError(f"another thread has not read the batch within {seconds:g} s")
+        try:
+            if self._parts:
+                self._batch, self._parts = unpack(self._parts, max(0.0, deadline - time.monotonic())), []
+        finally:
+            self._reading.release()
 
     @property
     def is_packed(self) -> bool:
@@ -155,14 +168,14 @@ class BatchStore:
     @property
     def rows(self) -> int | None:
         """The number of rows; ``None`` without tensors."""
-        if self._parts:
-            return sum(part.rows for part in self._parts)
+        if parts := self._parts:  # once, here and below: another thread may be unpacking them
+            return sum(part.rows for part in parts)
         return None if self._batch is None else int(self._batch.batch_size[0])
 
     @property
     def nbytes(self) -> int | None:
         """The bytes of all tensors while they are packed; ``None`` afterwards."""
-        return sum(part.nbytes for part in self._parts) if self._parts else None
+        return sum(part.nbytes for part in parts) if (parts := self._parts) else None
 
     def between(self, start: int, stop: int) -> BatchStore | None:
         """Return the rows from ``start`` to before ``stop`` without unpacking; ``None`` if that is impossible."""
@@ -181,31 +194,31 @@ class BatchStore:
     @property
     def keys(self) -> list[str]:
         """The names of the tensors."""
-        if self._parts:
-            return list(self._parts[0].columns)
+        if parts := self._parts:
+            return list(parts[0].columns)
         return [] if self._batch is None else list(self._batch.keys())
 
     def select(self, keys: Iterable[str]) -> BatchStore:
         """Return a store with only these tensors, which must exist; packed tensors stay packed."""
-        if self._parts:
-            return BatchStore(parts=[part.select(keys) for part in self._parts])
+        if parts := self._parts:
+            return BatchStore(parts=[part.select(keys) for part in parts])
         return BatchStore(None if self._batch is None else self._batch.select(*keys))
 
     def union(self, other: BatchStore) -> BatchStore | None:
         """Return the tensors of both without looking at them; ``None`` where that cannot be."""
-        alike = [part.rows for part in self._parts] == [part.rows for part in other._parts]
-        if not self._parts or not alike or set(self.keys) & set(other.keys):
+        mine, theirs = self._parts, other._parts
+        alike = [part.rows for part in mine] == [part.rows for part in theirs]
+        if not mine or not alike or set(self.keys) & set(other.keys):
             return None
-        pairs = zip(self._parts, other._parts, strict=True)
+        pairs = zip(mine, theirs, strict=True)
         return BatchStore(parts=[one._replace(columns={**one.columns, **two.columns}) for one, two in pairs])
 
     @staticmethod
     def join(stores: Sequence[BatchStore]) -> BatchStore | None:
         """Return the rows of all stores without looking at the tensors; ``None`` where that cannot be."""
-        parts = [part for store in stores for part in store._parts]
-        if all(store.is_packed for store in stores) and joinable(parts):
-            return BatchStore(parts=parts)
-        return None
+        of_stores = [store._parts for store in stores]
+        parts = [part for each in of_stores for part in each]
+        return BatchStore(parts=parts) if all(of_stores) and joinable(parts) else None
 
     def kept_on_device(self, method: str) -> BatchStore | None:
         """Leave the tensors on their device; return a store that reads them if they are used, ``None`` if it can't be.
@@ -220,31 +233,42 @@ class BatchStore:
     def __getstate__(self) -> tuple[PackedWhole | None, list[PackedBatch]]:
         if self.keepers and not counts_references():
             self.read(on_device.READ_SECONDS)  # it may be used when its rank has long ended
-        if self._parts or self._batch is None:
-            return None, self._parts
+        if (parts := self._parts) or self._batch is None:
+            return None, parts
         packed = pack(self._batch)
         return (pack_whole(self._batch), []) if packed is None else (None, [packed])
 
     def __setstate__(self, state: tuple[PackedWhole | None, list[PackedBatch]]) -> None:
         whole, self._parts = state
         self._batch = None if whole is None else unpack_whole(whole)
-        self._note_kept()
+        self._prepare()
 
-    def _note_kept(self) -> None:
+    def _prepare(self) -> None:
+        self._reading = threading.RLock()
         if self.keepers:
-            _KEPT.add(self)
+            _KEPT[id(self)] = self
 
 
-_KEPT: WeakSet[BatchStore] = WeakSet()
-"""What this process has not read yet from the devices of actors."""
+_KEPT: WeakValueDictionary[int, BatchStore] = WeakValueDictionary()
+"""What this process has not read yet from the devices of actors. No set: its list is not made in one step."""
 
 
 def read_before_end(actor_ids: Collection[str]) -> None:
-    """Read what this process has of batches on the devices of actors that are about to be ended."""
-    for store in list(_KEPT):
-        if not store.keepers.isdisjoint(actor_ids):
-            with suppress(BatchLostError):
-                store.read(on_device.LAST_READ_SECONDS)
+    """Read what this process has of batches on the devices of actors that are about to be ended.
+
+    All that fails takes at most twice `LAST_READ_SECONDS`: what takes all of its time leaves half of it to the next.
+    """
+    seconds = on_device.LAST_READ_SECONDS
+    for store in filter(None, [reference() for reference in _KEPT.valuerefs()]):
+        if store.keepers.isdisjoint(actor_ids):
+            continue
+        began = time.monotonic()
+        try:
+            store.read(seconds)
+        except Exception as error:  # such as a device without memory: the actors must end all the same
+            seconds = max(seconds - (time.monotonic() - began), seconds / 2)
+            if not isinstance(error, BatchLostError):
+                logger.warning("A batch is lost with its ranks, since it cannot be read: %r", error)
 
 
 def _is_dense(column: Any) -> bool:

@@ -40,22 +40,26 @@ def fetch(wanted: Iterable[tuple[Source, Sequence[Span]]], deadline: float) -> N
     """
     wanted = list(wanted)
     settle(span.into for _, spans in wanted for span in spans)  # what is about to be overwritten may be in use
-    left: dict[Source, Transfer] = {}
+    left: list[tuple[Source, Transfer]] = []
     try:
         for source, spans in wanted:
             with _naming([source]):
-                left[source] = transports.read(source.address, spans, same_node=source.node == node())
+                seconds = max(deadline - time.monotonic(), _POLL_SECONDS)
+                is_near = source.node == node()
+                left.append((source, transports.read(source.address, spans, same_node=is_near, seconds=seconds)))
         while left:
-            for source, transfer in list(left.items()):
+            for each in list(left):
+                source, transfer = each
                 with _naming([source]):
                     if transfer.is_done():
-                        left.pop(source).close()
-            with _naming(left):
+                        left.remove(each)
+                        transfer.close()
+            with _naming(source for source, _ in left):
                 if left and time.monotonic() > deadline:
                     raise TimeoutError("not all has arrived in time")
             time.sleep(_POLL_SECONDS if left else 0)
     finally:
-        for transfer in left.values():
+        for _, transfer in left:
             transfer.close()
 
 

@@ -45,7 +45,8 @@ def as_integers(tensor: Any) -> Any:
 
 def as_bytes(tensor: Any) -> Any:
     """Return the memory of a contiguous tensor as a tensor of bytes."""
-    return tensor.detach().reshape(-1).view(torch.uint8)
+    # Of a single element, torch takes any stride for contiguous, but views only one whose stride is 1 as another type.
+    return tensor.detach().as_strided((tensor.numel(),), (1,)).view(torch.uint8)
 
 
 def is_plain_memory(tensor: Any) -> bool:

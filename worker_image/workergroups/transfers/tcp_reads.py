@@ -104,11 +104,13 @@ class TcpServer:
 class TcpTransfer:
     """Bytes that another process sends."""
 
-    def __init__(self, address: TcpAddress, lease: str, spans: Sequence[Span]) -> None:
+    def __init__(
+        self, address: TcpAddress, lease: str, spans: Sequence[Span], seconds: float = _CONNECT_SECONDS
+    ) -> None:
         self._spans = spans
         self._lease = lease
         self._error: Exception | None = None
-        connection = socket.create_connection((address.host, address.port), _CONNECT_SECONDS)
+        connection = socket.create_connection((address.host, address.port), min(seconds, _CONNECT_SECONDS))
         self._connection = tls.connected(connection, address.host)
         self._connection.settimeout(_SILENT_SECONDS)
         self._thread = threading.Thread(target=self._run, name="workergroups-transfer", daemon=True)
@@ -128,6 +130,7 @@ class TcpTransfer:
             self._connection.shutdown(socket.SHUT_RDWR)
         self._thread.join()
         self._connection.close()
+        self._error = None  # its traceback has this transfer, and so the memory that was read into
 
     def _run(self) -> None:
         try:
@@ -162,7 +165,8 @@ def _on_host(memory: Any) -> Iterator[memoryview]:
 
 def _receive_on_device(connection: socket.socket, into: Any) -> None:
     buffer = _host_buffer(into)
-    with _of_device(into):
+    # torch knows the inference mode by thread, and only in it writes to tensors that a caller has made in it.
+    with _of_device(into), torch.inference_mode():
         for piece in into.split(_CHUNK):
             _receive(connection, memoryview(buffer[: len(piece)].numpy()))
             piece.copy_(buffer[: len(piece)])

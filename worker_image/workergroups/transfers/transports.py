@@ -17,6 +17,8 @@ from functools import cache, partial
 from typing import Any
 from weakref import WeakValueDictionary
 
+from workergroups.lazy import torch
+
 from . import tls
 from .cuda_ipc import IpcAddress, IpcTransfer
 from .memory import Span, Transfer, as_bytes, is_plain_memory, kind_of
@@ -73,19 +75,22 @@ class OwnTransfer:
     """Bytes that this process has itself."""
 
     def __init__(self, lease: Lease, spans: Sequence[Span]) -> None:
-        for span in spans:
-            span.into.copy_(as_bytes(lease.tensors[span.shard])[span.start : span.start + len(span.into)])
+        with torch.inference_mode():  # what was made in it is written to only in it
+            for span in spans:
+                span.into.copy_(as_bytes(lease.tensors[span.shard])[span.start : span.start + len(span.into)])
+        if spans[0].into.is_cuda:  # the lease's memory belongs to another stream, and may be released now
+            torch.cuda.current_stream(spans[0].into.device).synchronize()
 
     def is_done(self) -> bool:
-        """Return true: who uses the memory uses it on the same stream."""
+        """Return true: the copies are waited for when they are made."""
         return True
 
     def close(self) -> None:
         """There is nothing to give up."""
 
 
-def read(address: Address, spans: Sequence[Span], *, same_node: bool) -> Transfer:
-    """Begin to read.
+def read(address: Address, spans: Sequence[Span], *, same_node: bool, seconds: float) -> Transfer:
+    """Begin to read, and wait at most ``seconds`` for the connection that this needs.
 
     Raises:
         OSError: There is no way.
@@ -103,7 +108,7 @@ def read(address: Address, spans: Sequence[Span], *, same_node: bool) -> Transfe
         return NixlTransfer(nixl, address.nixl, spans)
     if spans[0].into.is_cuda:
         say_once(f"Tensors of other nodes are read over TCP, through host memory: {_why_no_nixl(address)}")
-    return TcpTransfer(address.tcp, address.lease, spans)
+    return TcpTransfer(address.tcp, address.lease, spans, seconds)
 
 
 @cache

@@ -9,8 +9,7 @@ from __future__ import annotations
 import pickle
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor, as_completed
-from contextlib import suppress
+from concurrent.futures import ThreadPoolExecutor, wait
 from functools import partial
 from typing import TypeVar
 
@@ -120,11 +119,9 @@ def _answers(ask: Callable[[_T], _R], of: Sequence[_T], deadline: float) -> Iter
     try:
         asked = {threads.submit(ask, each): each for each in of}
         seconds = min(_ANSWER_SECONDS, deadline - time.monotonic())
-        found = []
-        with suppress(TimeoutError):
-            for answer in as_completed(asked, timeout=max(0.0, seconds)):
-                found.append((asked[answer], answer.result()))
-        return found
+        # Not `as_completed`: what it raises after that time is another class with Python 3.10.
+        answered, _ = wait(asked, timeout=max(0.0, seconds))
+        return [(each, answer.result()) for answer, each in asked.items() if answer in answered]
     finally:
         threads.shutdown(wait=False, cancel_futures=True)
 

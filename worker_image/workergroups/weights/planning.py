@@ -97,7 +97,8 @@ class Sources:
         """
         if wanted not in self._plans:
             held = self._held(wanted)
-            self._plans[wanted] = Plan(held[0][2].dtype, self._reads(wanted, held), _same(wanted, held))
+            in_turn = self._in_turn(held)
+            self._plans[wanted] = Plan(held[0][2].dtype, self._reads(wanted, in_turn), _same(wanted, held, in_turn))
         return self._plans[wanted]
 
     def digest(self, wanted: Wanted) -> int | None:
@@ -146,9 +147,12 @@ class Sources:
                 )
         return held
 
-    def _reads(self, wanted: Wanted, held: list[tuple[int, int, HeldShard]]) -> list[Read]:
+    def _in_turn(self, held: list[tuple[int, int, HeldShard]]) -> list[tuple[int, int, HeldShard]]:
+        """Return the holders in the order in which they are read from: of replicas, only the first one."""
         turn = self._reader + held[0][1]
-        held = sorted(held, key=lambda each: (not self.is_near(each[0]), (each[0] + turn) % len(self._published)))
+        return sorted(held, key=lambda each: (not self.is_near(each[0]), (each[0] + turn) % len(self._published)))
+
+    def _reads(self, wanted: Wanted, held: list[tuple[int, int, HeldShard]]) -> list[Read]:
         taken, missing = cover(wanted.region, [shard.region for _, _, shard in held])
         if missing:
             raise WeightsError(
@@ -158,9 +162,12 @@ class Sources:
         return [Read(held[at][0], held[at][1], held[at][2].region, box) for at, box in taken]
 
 
-def _same(wanted: Wanted, held: list[tuple[int, int, HeldShard]]) -> list[tuple[int, int]] | None:
-    shards = {shard.region: (source, number) for source, number, shard in held}
-    regions = list(shards)
+def _same(
+    wanted: Wanted, held: list[tuple[int, int, HeldShard]], in_turn: list[tuple[int, int, HeldShard]]
+) -> list[tuple[int, int]] | None:
+    regions = list(dict.fromkeys(shard.region for _, _, shard in held))
+    # Of replicas, the digest of the one that is read: others may differ.
+    shards = {shard.region: (source, number) for source, number, shard in reversed(in_turn)}
     parts = made_of(wanted.region, regions)
     return None if parts is None else [shards[regions[at]] for at in parts]
 
@@ -201,5 +208,8 @@ def _one_version(published: Sequence[PublishedWeights]) -> int:
     versions = {weights.passport.version: weights.passport.rank for weights in published}
     if len(versions) > 1:
         listed = " and ".join(f"{version} ({rank})" for version, rank in sorted(versions.items()))
-        raise WeightsError(f"the ranks published different versions, {listed}: publish on all of them in one call")
+        raise WeightsError(
+            f"the ranks published different versions, {listed}: publish on all of them in one call. If a call "
+            f"has failed on some ranks, pass all of them the same number, such as version={max(versions) + 1}"
+        )
     return next(iter(versions))

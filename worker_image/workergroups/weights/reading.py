@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple, TypeVar
 
 from workergroups.errors import WeightsError
+from workergroups.lazy import torch
 from workergroups.transfers.fetching import UnreadableError, fetch
 from workergroups.transfers.memory import Span, as_bytes, as_integers, is_plain_memory, memory_for
 
@@ -104,13 +105,14 @@ def _read_with_gaps(sources: Sources, bucket: Sequence[_Indirect], deadline: flo
         spans.setdefault(each.read.source, []).append(Span(each.read.shard, start, as_bytes(buffer)))
     _transfer(sources, spans, deadline)
     for each, buffer in zip(bucket, buffers, strict=True):
-        starts, sizes = place(each.read, each.part.wanted)
-        target = each.part.local
-        if each.dtype == target.dtype:
-            target, buffer = as_integers(target), as_integers(buffer)
-        for dim, (start, size) in enumerate(zip(starts, sizes, strict=True)):
-            target = target.narrow(dim, start, size)
-        target.copy_(buffer.as_strided(sizes, strides(each.read.held.size)))
+        with torch.inference_mode():  # a target that was made in it is written to only in it
+            starts, sizes = place(each.read, each.part.wanted)
+            target = each.part.local
+            if each.dtype == target.dtype:
+                target, buffer = as_integers(target), as_integers(buffer)
+            for dim, (start, size) in enumerate(zip(starts, sizes, strict=True)):
+                target = target.narrow(dim, start, size)
+            target.copy_(buffer.as_strided(sizes, strides(each.read.held.size)))
 
 
 def _transfer(sources: Sources, spans: Mapping[int, list[Span]], deadline: float) -> None:

@@ -83,11 +83,12 @@ class Weights:
             TypeError: A value is no tensor, or of a type that cannot be published.
             WeightsError: A part does not fit into its tensor, or the tensors are on several kinds of devices.
         """
-        parts = {name: self._readable(name, part, dtype) for name, part in parts_of(tensors).items()}
+        given = parts_of(tensors)
         version = self._version + 1 if version is None else version
         if not 0 <= version < 2**63:
             raise InvalidValueError(f"version is a number from 0 to 2**63 - 1, not {version}")
-        settle(part.local for part in parts.values())  # before the digests: another stream may still write
+        settle(part.local for part in given.values())  # before copies and digests: another stream may still write
+        parts = {name: self._readable(name, part, dtype) for name, part in given.items()}
         passport = self._passport(version, held(parts))
         lease = Lease([part.local for part in parts.values()], by_nixl=True)
         if self._lease is not None:
@@ -170,6 +171,7 @@ class Weights:
 
     def _receive(self, sources: Sources, parts: Mapping[str, Part], deadline: float) -> Passport:
         before = self._overwritten()
+        settle(part.local for part in parts.values())  # what is not read is digested, too
         same = unchanged(sources, parts, () if before is None else before.shards)
         read_parts(sources, {name: part for name, part in parts.items() if name not in same}, deadline)
         shards = {shard.name: shard for shard in held(parts)}
@@ -213,6 +215,8 @@ class Weights:
             checked(sources, arrived)
             shards += arrived
             yield from ((name, part.local) for name, part in parts.items())
+            del memory, parts  # before there is memory for the next ones
+        self._version = sources.version
         self.passport = self._passport(sources.version, tuple(shards))
         self._record(self.passport, None)
 
@@ -264,5 +268,6 @@ class Weights:
         copy = self._copies.get(name)
         if copy is None or (copy.shape, copy.dtype, copy.device) != (part.local.shape, wanted.dtype, part.local.device):
             copy = torch.empty(part.local.shape, dtype=wanted.dtype, device=part.local.device)
-        self._copies[name] = copy.copy_(part.local)
+        with torch.inference_mode():  # a copy that was made in it is written to only in it
+            self._copies[name] = copy.copy_(part.local)
         return Part(copy, wanted)

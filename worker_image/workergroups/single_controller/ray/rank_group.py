@@ -14,7 +14,7 @@ import ray
 from ray.actor import ActorHandle
 from ray.exceptions import GetTimeoutError
 
-from workergroups.deaths.rank_death import CALL_ERRORS, error_of_call
+from workergroups.deaths.rank_death import CALL_ERRORS, raise_error_of_call
 from workergroups.errors import GroupClosedError, NotAttachedError
 from workergroups.node.notice import Notice
 from workergroups.single_controller.base import WorkerGroup
@@ -322,10 +322,7 @@ class RankGroup(Closing, WorkerGroup):
         try:
             return progress.get(output, timeout=timeout, describe=progress.CallProgress(method_name, refs, workers))
         except CALL_ERRORS as error:  # first, since a method's own exception may be a GetTimeoutError as well
-            named = error_of_call(error, refs, workers, self.name_prefix)
-            if named is error:
-                raise
-            raise named from error
+            raise_error_of_call(error, refs, workers, self.name_prefix)
         except GetTimeoutError:
             raise late_call(method_name, refs, workers, timeout or 0) from None
 

@@ -170,11 +170,13 @@ class RayResourcePool(Closing, ResourcePool):
         Returns when Ray has removed everything; warns of what is left after 30 s.
         """
         owned, self._owned_groups = self._owned_groups, []
-        if owned:
-            read_before_end(self._rank_ids)
-        _HOLDING.discard(self)
-        self._closed = True
-        placement.remove(owned)
+        try:
+            if owned:
+                read_before_end(self._rank_ids)
+        finally:  # also if Ctrl-C ends the wait
+            _HOLDING.discard(self)
+            self._closed = True
+            placement.remove(owned)
         # Ray ends the actors of a placement group a while after it has removed the group.
         wait_for_end(lambda: all_dead(self._rank_ids), what="the ranks on the pool")
 

@@ -154,9 +154,11 @@ class RayWorkerGroup(RankGroup):
         if not self._owns_ranks:
             return
         actor_ids = self._ranks.actor_ids
-        read_before_end(actor_ids)
-        for worker in self._ranks.workers:
-            ray.kill(worker)
+        try:
+            read_before_end(actor_ids)
+        finally:  # also if Ctrl-C ends the wait
+            for worker in self._ranks.workers:
+                ray.kill(worker)
         wait_for_end(lambda: all_dead(actor_ids), what=f"the ranks of group {self.name_prefix!r}")
         group_record.forget(actor_ids[0])
         announced.withdraw_all(actor_ids)
