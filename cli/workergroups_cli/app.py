@@ -14,6 +14,7 @@ from workergroups_client.errors import ClientError
 from .exit_codes import FAILED, INTERRUPTED
 from .options import Context, Namespace
 from .output import complain
+from .signals import leave_no_files
 from .verbs import Verbs
 
 _TRACEBACK = "WORKERGROUPS_TRACEBACK"
@@ -57,6 +58,9 @@ def _for_all_verbs(command: Any, defaults: dict[str, str | None]) -> dict[str, A
 
 def main() -> None:
     """Run the command; print an error as a message without a traceback, unless WORKERGROUPS_TRACEBACK is on."""
+    if sys.stdin is None:  # the shell has closed it
+        sys.stdin = os.fdopen(os.open(os.devnull, os.O_RDONLY))
+    leave_no_files()
     try:
         app()
     except ClientError as error:

@@ -1,11 +1,11 @@
-"""What a job's command and variables show: quotes around the whole, files of this machine, and what Ray expands."""
+"""What a command and its variables show: quotes around the whole, other bytes than text, and what a job lacks."""
 
 from __future__ import annotations
 
 import os
 import re
 import shlex
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 import typer
 
@@ -14,12 +14,26 @@ from .output import note
 _EXPANDED = re.compile(r"\$(\w|\{)")
 
 
-def refuse_quoted(command: Sequence[str]) -> None:
-    """Refuse a command that is one word with spaces.
+def refuse_bytes(words: Iterable[str]) -> None:
+    """Refuse words that are not UTF-8, as all that the cluster gets must be.
 
     Raises:
-        typer.BadParameter: No shell takes it apart, and no program has that name.
+        typer.BadParameter: It names the first of them.
     """
+    for word in words:
+        try:
+            word.encode()
+        except UnicodeEncodeError as error:
+            raise typer.BadParameter(f"{word!r} is not UTF-8, and cannot be sent to the cluster") from error
+
+
+def refuse_unfit(command: Sequence[str]) -> None:
+    """Refuse a command that is one word with spaces, or has words that are not UTF-8.
+
+    Raises:
+        typer.BadParameter: No shell takes the word apart, and no program has that name; or as of `refuse_bytes`.
+    """
+    refuse_bytes(command)
     if len(command) == 1 and len(command[0].split()) > 1:
         raise typer.BadParameter(
             f"the command is quoted as a whole, which makes it the name of one program: write -- {command[0]}, or for "
@@ -28,12 +42,14 @@ def refuse_quoted(command: Sequence[str]) -> None:
 
 
 def refuse_manifests(command: Sequence[str]) -> None:
-    """Refuse a command that is a manifest or a directory: the user who writes that forgot `--file`.
+    """Refuse a command that is a manifest, or nothing but a directory: the user who writes that forgot `--file`.
 
     Raises:
         typer.BadParameter: It is no program; with the way out.
     """
-    if command and (command[0].endswith((".yaml", ".yml", ".json")) or os.path.isdir(command[0])):
+    # A program may have the name of a directory, such as python.
+    is_directory = len(command) == 1 and os.path.isdir(command[0])
+    if command and (command[0].endswith((".yaml", ".yml", ".json")) or is_directory):
         raise typer.BadParameter(f"{command[0]} is no program to run: to apply it, write --file {command[0]}")
 
 
@@ -50,9 +66,9 @@ def look_at(command: Sequence[str], *, has_working_dir: bool) -> None:
     """Say that a job gets no files if its command names one of this directory: it would not find that file.
 
     Raises:
-        typer.BadParameter: As of `refuse_quoted`.
+        typer.BadParameter: As of `refuse_unfit`.
     """
-    refuse_quoted(command)
+    refuse_unfit(command)
     if has_working_dir:
         return
     for word in command:

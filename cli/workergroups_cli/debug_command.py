@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from contextlib import suppress
 from datetime import datetime
 from typing import Annotated
 
@@ -116,10 +117,16 @@ class Session:
 
     def next_paused(self) -> PausedProcess:
         """Wait for a pause without a debugger, and return it."""
+        waiting = f"waiting for a {self._found.noun} of {self._found.name} to pause, until Ctrl-C"
         with Teller() as tell:
-            while (found := self._first(self._found.changed())) is None:
-                tell(f"waiting for a {self._found.noun} of {self._found.name} to pause, until Ctrl-C")
-        return found
+            while True:
+                try:
+                    if (found := self._first(self._found.changed())) is not None:
+                        return found
+                    tell(waiting)
+                except (UnreachableError, DeadlineError) as error:
+                    tell(f"{waiting}: {error}")
+                    time.sleep(_AGAIN_SECONDS)
 
     def attend(self, pause: PausedProcess) -> None:
         """Attach the user to a paused process, and return when it continues."""
@@ -145,9 +152,10 @@ class Session:
         if pause.port is not None:
             return pause
         for _ in look_again(_DEBUGPY_SECONDS):
-            for each in self._found.changed():
-                if _key(each) == _key(pause) and each.port is not None:
-                    return each
+            with suppress(UnreachableError):
+                for each in self._found.changed():
+                    if _key(each) == _key(pause) and each.port is not None:
+                        return each
         return pause
 
     def _wait_for_editor(self, pause: PausedProcess) -> None:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -27,6 +28,7 @@ from .overview import size
 if TYPE_CHECKING:
     from workergroups_api.conditions import Condition
     from workergroups_api.failure_policy import KeptFailure
+    from workergroups_api.manifest import Manifest
 
 _MARKS = {"True": "green", "False": "red", "Unknown": "yellow"}
 # Of these, True is what a user must look at, or has asked for.
@@ -76,7 +78,7 @@ class Description:
 
 
 def look_at(cluster: Cluster, name: str, *, with_ray: bool) -> Description:
-    """Find a pool, a group, or both, and what belongs to them.
+    """Find a pool, a group, or both, and what belongs to them. A part that cannot be read is a note.
 
     Raises:
         NotFoundError: There is none of that name.
@@ -84,11 +86,16 @@ def look_at(cluster: Cluster, name: str, *, with_ray: bool) -> Description:
     targets = find_all(cluster, name)
     statuses = [status_of(target) for target in targets]
     notes: list[str] = []
-    jobs, found = _running(cluster, targets, notes)
-    pods = described_pods(cluster, ray_cluster(cluster, targets[0])) if targets[0].what == POOL else []
-    holding, unseen = holders(cluster, pods)
-    notes.extend([unseen] if unseen else [])
-    of_ray = _of_ray(cluster, targets[0], notes) if with_ray else None
+    name_of_ray: str | None = None
+    with _noted(notes, f"the jobs of {targets[0]} could not be looked for"):  # such as of a group without its pool
+        name_of_ray = ray_cluster(cluster, targets[0])
+    if name_of_ray is None:
+        return Description(statuses, [], [], [], [], None, notes)
+    pool = next((target for target in targets if target.what == POOL), None)
+    jobs, found = _running(cluster, name_of_ray, pool, notes)
+    pods = _pods(cluster, name_of_ray, notes) if pool else []
+    holding = _holding(cluster, pods, notes)
+    of_ray = _of_ray(cluster, name_of_ray, targets[0], notes) if with_ray else None
     return Description(statuses, list(map(pod_state, pods)), holding, jobs, found, of_ray, notes)
 
 
@@ -174,18 +181,27 @@ def _devices(occupant: Occupant) -> str:
     return f"{occupant.processes} x {part:g}" if 0 < part < 1 else f"{occupant.devices:g}"
 
 
-def _running(cluster: Cluster, targets: Sequence[Target], notes: list[str]) -> tuple[list[JobRecord], list[Occupant]]:
+@contextmanager
+def _noted(notes: list[str], what: str) -> Iterator[None]:
+    """Note why a part cannot be read: that hides no other part."""
+    try:
+        yield
+    except ClientError as error:
+        notes.append(f"{what}: {error}")
+
+
+def _running(
+    cluster: Cluster, ray_cluster_name: str, pool: Target | None, notes: list[str]
+) -> tuple[list[JobRecord], list[Occupant]]:
     """Return the jobs of the Ray cluster, also those that it has lost, and what runs in the bundles of the pool."""
-    name = ray_cluster(cluster, targets[0])
-    pool = next((target for target in targets if target.what == POOL), None)
-    records = KeptRecords(cluster, name)
+    records = KeptRecords(cluster, ray_cluster_name)
     try:
         kept = records.all()
         heads = records.heads()
     except ClientError as error:
         notes.append(f"the kept records of its jobs cannot be read: {error}")
         kept, heads = [], set()
-    of_ray, found = _asked_of_ray(cluster, name, pool, notes)
+    of_ray, found = _asked_of_ray(cluster, ray_cluster_name, pool, notes)
     return merged(of_ray, kept, heads), found
 
 
@@ -196,25 +212,38 @@ def _asked_of_ray(
 
     There are none if the Ray cluster has no head or does not answer.
     """
-    if not running_pods(cluster, ray_cluster_name, Component.HEAD):
-        return None, []
-    try:
-        with RayConnection(cluster, ray_cluster_name, seconds=_JOBS_SECONDS) as ray:
-            return list_records(ray.api), occupants(ray.api, pool) if pool else []
-    except ClientError as error:
-        notes.append(f"its jobs, and what runs in its bundles, could not be listed: {error}")
-        return None, []
+    of_ray: list[JobRecord] | None = None
+    found: list[Occupant] = []
+    with _noted(notes, "its jobs, and what runs in its bundles, could not be listed"):
+        if running_pods(cluster, ray_cluster_name, Component.HEAD):
+            with RayConnection(cluster, ray_cluster_name, seconds=_JOBS_SECONDS) as ray:
+                of_ray = list_records(ray.api)
+                with _noted(notes, "what runs in its bundles could not be listed"):
+                    found = occupants(ray.api, pool) if pool else []
+    return of_ray, found
 
 
-def _of_ray(cluster: Cluster, target: Target, notes: list[str]) -> str | None:
+def _pods(cluster: Cluster, ray_cluster_name: str, notes: list[str]) -> list[Manifest]:
+    with _noted(notes, "its pods could not be listed"):
+        return described_pods(cluster, ray_cluster_name)
+    return []
+
+
+def _holding(cluster: Cluster, pods: Sequence[Manifest], notes: list[str]) -> list[Holder]:
+    """Return who holds the devices that some of the pods wait for."""
+    with _noted(notes, "who holds the devices that its pods wait for could not be found out"):
+        found, unseen = holders(cluster, pods)
+        notes.extend([unseen] if unseen else [])
+        return found
+    return []
+
+
+def _of_ray(cluster: Cluster, ray_cluster_name: str, target: Target, notes: list[str]) -> str | None:
     """Return the output of `ray status`; none if the Ray cluster has no head or does not answer."""
-    if not running_pods(cluster, ray_cluster(cluster, target), Component.HEAD):
-        return None
-    try:
-        return ray_status(cluster, target).strip()
-    except ClientError as error:
-        notes.append(str(error))
-        return None
+    with _noted(notes, "the output of `ray status` is missing"):
+        if running_pods(cluster, ray_cluster_name, Component.HEAD):
+            return ray_status(cluster, target).strip()
+    return None
 
 
 def _job_row(job: JobRecord) -> tuple[object, ...]:

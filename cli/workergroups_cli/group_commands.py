@@ -138,8 +138,8 @@ def _calls_of_ranks(name: str, cluster: Cluster, output: Output) -> None:
         note(f"group {found.name} has no calls in flight")
         if silent := silent_ranks(activity.stacks):
             note(
-                f"without an answer: rank {silent}; a call of it may hang: workergroups stacks {found.name}; "
-                f"workergroups restart {found.name} replaces the ranks"
+                f"without an answer: rank {silent}; a call of it may hang: workergroups stacks {found.name} "
+                f"{cluster.options}; workergroups restart {found.name} {cluster.options} replaces the ranks"
             )
     else:
         rows = [

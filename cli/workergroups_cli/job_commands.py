@@ -219,10 +219,9 @@ def _interrupted(job: Job, cluster: Cluster, tell: Teller) -> None:
     if sys.stdin.isatty() and err.is_terminal and _is_to_stop(job):
         note(f"job {job.id}: {_stopped(job, tell).state}")
         return
-    where = f"-n {cluster.namespace}"
     note(
-        f"job {job.id} keeps running.\n  follow it:  workergroups job logs {job.id} -f {where}\n"
-        f"  stop it:    workergroups job stop {job.id} {where}"
+        f"job {job.id} keeps running.\n  follow it:  workergroups job logs {job.id} -f {cluster.options}\n"
+        f"  stop it:    workergroups job stop {job.id} {cluster.options}"
     )
 
 

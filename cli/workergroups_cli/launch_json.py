@@ -35,12 +35,13 @@ def write(wanted: dict[str, Any]) -> Path:
     """Add the configuration to the file in the working directory, and replace an earlier one of the same name.
 
     Raises:
-        ClientError: The file exists and is not JSON, or has comments, so it is not changed; or it cannot be written.
+        ClientError: The file exists and cannot be read, or is not JSON, or has comments, so it is not changed; or it
+            cannot be written.
     """
     try:
         found = json.loads(_FILE.read_text()) if _FILE.exists() else _NEW
         others = [each for each in found["configurations"] if each["name"] != wanted["name"]]
-    except (ValueError, LookupError, TypeError) as error:
+    except (OSError, ValueError, LookupError, TypeError) as error:
         raise ClientError(
             f"{_FILE} was not changed, since it cannot be read as JSON ({error}); add this to its configurations: "
             f"{json.dumps(wanted)}"

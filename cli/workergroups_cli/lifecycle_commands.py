@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import signal
 import sys
-from collections.abc import Container, Sequence
+from collections.abc import Sequence
 from typing import Annotated
 
 import typer
@@ -13,12 +13,12 @@ from workergroups_api.manifest import Manifest
 from workergroups_client import Cluster, Group, Pool
 from workergroups_client.errors import ClientError, ConflictError
 from workergroups_client.files.manifests import load, namespace_of
-from workergroups_client.files.plan import Action, explained, name_of, plan
+from workergroups_client.files.plan import Action, PlanStep, explained, plan
 from workergroups_client.objects.deletion import code_left, delete, groups_on
 from workergroups_client.objects.names import GROUP, POOL, Target, as_target, find, find_all, list_all, ray_cluster
 from workergroups_client.objects.status import status_of
+from workergroups_client.objects.suspending import begin_to_wake
 from workergroups_client.ray_cluster.handle import Handle
-from workergroups_client.waiting import silently
 
 from .command_words import look_at, note_expanded, refuse_manifests
 from .connect_commands import hold
@@ -77,11 +77,13 @@ def up(
     look_at(command or (), has_working_dir=working_dir is not None)
     manifests = load(file)
     cluster = Cluster(namespace_of(manifests, namespace), context)
-    left = _confirm_plan(cluster, manifests, force=force_conflicts, is_confirmed=yes)
-    targets = _apply(cluster, manifests, left, force=force_conflicts)
+    steps = _confirm_plan(cluster, manifests, force=force_conflicts, is_confirmed=yes)
+    targets = _apply(cluster, manifests, steps, force=force_conflicts)
     if not targets:
         note("there is no pool and no group among the objects: nothing to wait for")
         return
+    if command or attach:
+        _wake(cluster, targets)
     show_until_ready(cluster, targets, seconds)
     pools = [target for target in targets if target.what == POOL] or targets
     with Teller() as tell, Pool(f"{pools[0].what}/{pools[0].name}", cluster, tell) as pool:
@@ -95,7 +97,7 @@ def up(
             tell.quiet()
             hold(
                 f"Ray's dashboard of pool {pool.name} is at {url} until Ctrl-C; to log a browser in: "
-                f"workergroups dashboard {pool.name}"
+                f"workergroups dashboard {pool.name} {cluster.options}"
             )
 
 
@@ -176,7 +178,8 @@ def suspend(name: Name, timeout: Timeout = LONGEST_WAIT, namespace: Namespace = 
         found = Handle(cluster, find(cluster, name, POOL, GROUP), tell)
         found.suspend()
         found.wait_suspended(seconds)
-    print_text(f"{found.target} suspended; to start it again: workergroups resume {found.target.what}/{found.name}")
+    again = f"workergroups resume {found.target.what}/{found.name} {cluster.options}"
+    print_text(f"{found.target} suspended; to start it again: {again}")
 
 
 def resume(name: Name, timeout: Timeout = LONGEST_WAIT, namespace: Namespace = None, context: Context = None) -> None:
@@ -187,7 +190,8 @@ def resume(name: Name, timeout: Timeout = LONGEST_WAIT, namespace: Namespace = N
     seconds = seconds_of(timeout)
     cluster = Cluster(namespace, context)
     target = find(cluster, name, POOL, GROUP)
-    Handle(cluster, target, silently).resume()
+    with Teller() as tell:
+        Handle(cluster, target, tell).resume()
     show_until_ready(cluster, [target], seconds)
 
 
@@ -211,7 +215,7 @@ def down(
         delete(cluster, targets, tell)
     print_text(f"{listed(targets)} deleted")
     for name in code_left(cluster, targets):
-        remove = f"kubectl delete configmap {name} --namespace {cluster.namespace}"
+        remove = f"kubectl delete configmap {name} {cluster.options}"
         note(f"ConfigMap {name} with the code stays; if it is not needed: {remove}")
 
 
@@ -225,8 +229,8 @@ def _drivers(pool: Target) -> str:
 
 def _confirm_plan(
     cluster: Cluster, manifests: Sequence[Manifest], *, force: bool, is_confirmed: bool
-) -> frozenset[str]:
-    """Show what applying would do, and return which objects it leaves as they are; on a terminal, ask whether to do it.
+) -> list[PlanStep]:
+    """Show what applying does to each object, and return it; on a terminal, ask whether to do it.
 
     Scripts are not asked, as with kubectl.
     """
@@ -234,30 +238,36 @@ def _confirm_plan(
     where = f"In namespace {cluster.namespace} (context {cluster.context})"
     for sentence in (sentence for step in steps for sentence in step.kept):
         note(sentence)
-    left = frozenset(step.what for step in steps if step.action is Action.LEAVE)
-    if len(left) == len(steps):
+    if all(step.action is Action.LEAVE for step in steps):
         note(f"{where}, nothing changes")
-        return left
+        return steps
     note(f"{where}, this will:")
     for step in steps:
         note(f"  {step}")
     is_asked = sys.stdin.isatty() and err.is_terminal
     _confirm("Apply?", is_confirmed=is_confirmed or not is_asked)
-    return left
+    return steps
 
 
-def _apply(cluster: Cluster, manifests: Sequence[Manifest], left: Container[str], *, force: bool) -> list[Target]:
+def _apply(cluster: Cluster, manifests: Sequence[Manifest], steps: Sequence[PlanStep], *, force: bool) -> list[Target]:
     """Apply all objects, and return the pools and groups among them."""
     targets = []
-    for manifest in manifests:
+    for manifest, step in zip(manifests, steps, strict=True):
         try:
             applied = cluster.apply(manifest, force=force)
         except ConflictError as error:
             raise explained(manifest, error) from error
-        note(f"{name_of(manifest)} {'unchanged' if name_of(manifest) in left else 'applied'}")
+        note(f"{step.what} {'unchanged' if step.action is Action.LEAVE else 'applied'}")
         if (target := as_target(applied)) is not None:
             targets.append(target)
     return targets
+
+
+def _wake(cluster: Cluster, targets: Sequence[Target]) -> None:
+    """Wake the pools that the operator has suspended because they were idle: they are used now."""
+    with Teller() as tell:
+        for pool in [target for target in targets if target.what == POOL]:
+            begin_to_wake(cluster, pool, tell)
 
 
 def _with_groups(cluster: Cluster, targets: Sequence[Target]) -> list[Target]:

@@ -19,8 +19,8 @@ def run(command: Sequence[str], environment: Mapping[str, str]) -> int:
     except FileNotFoundError:
         note(f"{command[0]}: command not found on this machine")
         return COMMAND_NOT_FOUND
-    except PermissionError:
-        note(f"{command[0]}: cannot be executed")
+    except OSError as error:  # such as of a script without the line that names its interpreter
+        note(f"{command[0]}: cannot be executed: {error.strerror}")
         return CANNOT_EXECUTE
     # The terminal sends Ctrl-C to the command as well, which may continue, as a prompt does.
     with on(signal.SIGINT, lambda: None), on(signal.SIGTERM, child.terminate):

@@ -11,6 +11,7 @@ import typer
 from workergroups_client.errors import ClientError
 from workergroups_client.rank_ranges import numbers
 
+from .command_words import refuse_bytes
 from .output import Output
 
 
@@ -53,6 +54,7 @@ def _range(ranks: str | None) -> str | None:
 
 def variable(text: str) -> tuple[str, str]:
     """Return name and value of ``NAME=VALUE``."""
+    refuse_bytes([text])
     name, equals, value = text.partition("=")
     if not name or not equals:
         raise typer.BadParameter(

@@ -16,6 +16,7 @@ import typer
 from workergroups.processes.listing import is_target
 from workergroups_client import Cluster, RayConnection
 from workergroups_client.api_server.execution import execute
+from workergroups_client.api_server.kubeconfig import remove_files
 from workergroups_client.errors import ClientError, NotRunningError
 from workergroups_client.handles.group import Group
 from workergroups_client.objects.names import GROUP, POOL, find, ray_cluster
@@ -27,7 +28,7 @@ from workergroups_client.pods.processes import Processes, pool_of
 from workergroups_client.rank_ranges import numbers
 from workergroups_client.waiting import Tell
 
-from .command_words import refuse_quoted
+from .command_words import refuse_unfit
 from .exit_codes import INTERRUPTED
 from .options import Command, Context, Namespace, OfPool, Ranks, complete_name, seconds_of
 from .output import ProgramOutput, Teller, note, print_bytes, print_text
@@ -65,7 +66,7 @@ def exec_(
     """
     if not command:
         raise typer.BadParameter("say what to run: workergroups exec POOL -- nvidia-smi")
-    refuse_quoted(command)
+    refuse_unfit(command)
     if ranks is not None and every_node:
         raise typer.BadParameter("--ranks and --every-node cannot be combined")
     are_several = every_node or (ranks is not None and len(numbers(ranks)) > 1)
@@ -235,7 +236,8 @@ def _on_all(cluster: Cluster, containers: list[PodContainer], command: list[str]
         return max(threads.map(run, containers))
     except KeyboardInterrupt:
         note("the command may still be running in the pods")
-        # Python would wait for the threads, which wait for commands that may never end.
+        # Python would wait for the threads, which wait for commands that may never end. Its exit handlers do not run.
+        remove_files()
         os._exit(INTERRUPTED)
 
 

@@ -37,7 +37,7 @@ def show_until_ready(cluster: Cluster, targets: Sequence[Target], seconds: float
         note_old(progress.latest)
         raise
     except KeyboardInterrupt:
-        note(f"{listed(targets)} continue on the cluster; see them: workergroups status -n {cluster.namespace}")
+        note(f"{listed(targets)} continue on the cluster; see them: workergroups status {cluster.options}")
         raise typer.Exit(INTERRUPTED) from None
     note_old(statuses)
 

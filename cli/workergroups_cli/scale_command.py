@@ -6,6 +6,7 @@ from typing import Annotated
 
 import typer
 
+from workergroups_api.vocabulary import Reason
 from workergroups_client import Cluster, Pool
 from workergroups_client.objects.deletion import groups_on
 from workergroups_client.objects.names import POOL, find
@@ -34,8 +35,10 @@ def scale(
     before = found.manifest["spec"].get("nodes", 1)
     cluster.edit(found.kind, found.name, {"nodes": nodes})
     print_text(f"{found}: {before} -> {nodes} nodes")
-    if found.manifest["spec"].get("suspend"):
-        note(f"{found} is suspended, and has its nodes when it is resumed: workergroups resume {POOL}/{found.name}")
+    summary = status_of(found).summary
+    if found.manifest["spec"].get("suspend") or (summary is not None and summary.reason == Reason.IDLE):
+        resume = f"workergroups resume {POOL}/{found.name} {cluster.options}"
+        note(f"{found} is suspended, and has its nodes when it is resumed: {resume}")
         return
     show_until_ready(cluster, [found], seconds)
     note_old(status_of(find(cluster, f"{group.what}/{group.name}")) for group in groups_on(cluster, found))

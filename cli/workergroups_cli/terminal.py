@@ -9,7 +9,7 @@ import sys
 from collections.abc import Callable, Iterator
 
 from .output import note
-from .signals import on
+from .signals import end_by, on
 
 _AT_ONCE = 1 << 15
 
@@ -55,8 +55,7 @@ def _every_key_passed_on() -> Iterator[None]:
 
     def end() -> None:
         restore()
-        signal.signal(signal.SIGTERM, signal.SIG_DFL)
-        os.kill(os.getpid(), signal.SIGTERM)
+        end_by(signal.SIGTERM)
 
     with on(signal.SIGTERM, end):
         tty.setraw(descriptor)

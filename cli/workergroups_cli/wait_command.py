@@ -8,7 +8,7 @@ import typer
 
 from workergroups_api.vocabulary import ConditionType
 from workergroups_client import Cluster
-from workergroups_client.errors import ClientError, DeadlineError
+from workergroups_client.errors import ClientError, DeadlineError, NotSeenError
 from workergroups_client.objects.goals import Goal, wait_for
 from workergroups_client.objects.names import Target, find_all
 
@@ -42,6 +42,8 @@ def wait(
         else:
             with Teller() as tell:
                 wait_for(cluster, targets, wanted, tell, seconds)
+    except NotSeenError:
+        raise
     except DeadlineError as error:
         complain(error)
         raise typer.Exit(TIME_IS_UP) from error

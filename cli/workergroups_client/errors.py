@@ -39,5 +39,9 @@ class DeadlineError(ClientError):
     """The time is up, and what the client waited for has not happened."""
 
 
+class NotSeenError(DeadlineError):
+    """The operator has not seen the object for a while, so that waiting longer does not help."""
+
+
 class CannotBeReadyError(ClientError):
     """The object will not become ready, however long one waits."""

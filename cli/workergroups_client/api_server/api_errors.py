@@ -78,7 +78,7 @@ def refusal(
         return ConflictError(said)
     if status in BUSY:
         return UnreachableError(
-            f"{place} is too busy or not ready (status {status}, several times): {said}. Try again in a minute; "
+            f"{place} is too busy or not ready (status {status}): {said}. Try again in a minute; "
             f"kubectl get --raw '/readyz?verbose' says what it waits for"
         )
     if (wrong := _UNTYPED.match(said)) is not None:

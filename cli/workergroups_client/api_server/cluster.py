@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from shlex import quote
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlencode
 
@@ -52,6 +53,7 @@ class Cluster:
     def __init__(self, namespace: str | None = None, context: str | None = None) -> None:
         found = kubeconfig.load(context)
         self.context, self.namespace = found.name, namespace or found.namespace
+        self._chosen = context
         self._rest = Rest(found)
         # What the API server has said of the kinds of manifests: `up` needs each of them several times.
         self._kinds: dict[tuple[str, str], tuple[Kind, bool]] = {}
@@ -60,6 +62,12 @@ class Cluster:
     def server(self) -> str:
         """The address of the API server."""
         return self._rest.server
+
+    @property
+    def options(self) -> str:
+        """The options with which a command that users copy acts on the same objects, for kubectl and workergroups."""
+        context = f" --context {quote(self._chosen)}" if self._chosen else ""
+        return f"-n {self.namespace}{context}"
 
     def get(self, kind: Kind, name: str) -> Manifest | None:
         """Return the object of that name; ``None`` if it does not exist."""

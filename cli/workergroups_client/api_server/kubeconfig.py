@@ -69,7 +69,7 @@ class Entry:
     def path(self, key: str) -> str | None:
         """Return the absolute path of a file; ``None`` if none is named."""
         named = self.text(key)
-        return str(self.folder / Path(named).expanduser()) if named else None
+        return str(self.folder / os.path.expanduser(named)) if named else None
 
     def file(self, key: str) -> str | None:
         """Return the path of a file with the content of ``KEY-data``, or else of the file that KEY names."""
@@ -106,7 +106,7 @@ def load(name: str | None) -> Context:
     Raises:
         ClientError: There is no kubeconfig, or it cannot be used; the message says why.
     """
-    paths = [path for path in _paths() if path.exists()]
+    paths = [path for path in _paths() if _is_there(path)]
     if not paths and name is None and (own := _of_service_account()):
         return own
     sections, current = _merged(paths)
@@ -146,6 +146,12 @@ def as_file(content: bytes) -> str:
     return str(path)
 
 
+def remove_files() -> None:
+    """Remove the files of `as_file` now, for a process that ends without Python's exit handlers."""
+    if _private_folder.cache_info().currsize:
+        shutil.rmtree(_private_folder(), ignore_errors=True)
+
+
 @cache
 def _private_folder() -> Path:
     folder = tempfile.mkdtemp(prefix="workergroups-")
@@ -155,7 +161,17 @@ def _private_folder() -> Path:
 
 def _paths() -> list[Path]:
     named = [name for name in os.environ.get("KUBECONFIG", "").split(os.pathsep) if name]
-    return [Path(name).expanduser() for name in named or [str(DEFAULT_PATH)]]
+    # Without a home directory, this leaves the ~, and Path.expanduser fails.
+    return [Path(os.path.expanduser(name)) for name in named or [str(DEFAULT_PATH)]]
+
+
+def _is_there(path: Path) -> bool:
+    """Return whether there is such a file, also if this user cannot look: reading it says why."""
+    try:
+        path.stat()
+    except OSError as error:
+        return not isinstance(error, (FileNotFoundError, NotADirectoryError))
+    return True
 
 
 def _merged(paths: list[Path]) -> tuple[dict[str, dict[str, Entry]], str | None]:

@@ -13,6 +13,7 @@ from urllib.parse import urlencode
 
 import urllib3
 
+from ..errors import ClientError
 from . import api_errors
 from .credentials import Credential, login_of
 from .kubeconfig import Context, unusable
@@ -24,6 +25,8 @@ REQUEST_SECONDS = 15
 _PAUSES = (0.5, 1.0, 2.0)
 """How long to wait before a request is repeated because the API server is busy. Each of ours may be repeated."""
 _LONGEST_PAUSE = 5.0
+_NO_EXCEPTIONS = "none.invalid"
+"""The name of no host, as the list of those to which a stream does not use the proxy."""
 
 
 class _Asked(NamedTuple):
@@ -102,9 +105,19 @@ class Rest:
         return self._login.renew()
 
     def configuration(self) -> Configuration:
-        """Return what the kubernetes package needs for a stream."""
+        """Return what the kubernetes package needs for a stream.
+
+        Raises:
+            ClientError: The proxy is one of SOCKS, which the package would take for one of HTTP.
+        """
         from kubernetes.client import Configuration
 
+        if self._proxy is not None and self._proxy.startswith("socks"):
+            raise ClientError(
+                f"{self.place} is behind a SOCKS proxy: requests pass it, but no stream into a pod, which exec, logs, "
+                f"connect and job need. Set proxy-url in the kubeconfig to an HTTP proxy; or forward a port to the API "
+                f"server (ssh -L), and set server to that port, and tls-server-name to the server's name"
+            )
         cluster, credential = self._context.cluster, self._login.credential()
         found = Configuration(host=self.server)
         found.verify_ssl = not cluster.flag("insecure-skip-tls-verify")
@@ -112,6 +125,8 @@ class Rest:
         found.tls_server_name = cluster.text("tls-server-name")
         found.cert_file, found.key_file = credential.certificate, credential.key
         found.proxy, found.proxy_headers = self._proxy, _proxy_headers(self._proxy)
+        # Whether to use the proxy is decided. Without a list, the package would read NO_PROXY once more.
+        found.no_proxy = _NO_EXCEPTIONS
         return found
 
     def _parsed(self, text: bytes) -> Any:

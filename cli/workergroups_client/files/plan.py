@@ -55,7 +55,10 @@ def plan(cluster: Cluster, manifests: Sequence[Manifest], *, force: bool = False
     new_code = {
         manifest["metadata"]["name"]
         for manifest, step in zip(manifests, steps, strict=True)
-        if manifest["kind"] == CONFIG_MAP.kind and step.action is Action.CHANGE
+        if manifest["kind"] == CONFIG_MAP.kind
+        and step.action is Action.CHANGE
+        # Pools and groups are in the cluster's default namespace.
+        and manifest["metadata"].get("namespace", cluster.namespace) == cluster.namespace
     }
     return [_with_code(step, manifest, new_code) for manifest, step in zip(manifests, steps, strict=True)]
 
@@ -88,7 +91,7 @@ def changed_fields(before: Manifest, after: Manifest) -> tuple[str, ...]:
     return tuple(f"{path}{shown}" for path, shown in differences)
 
 
-def foreign_fields(manifest: Manifest, stored: Manifest) -> tuple[str, ...]:
+def foreign_fields(cluster: Cluster, manifest: Manifest, stored: Manifest) -> tuple[str, ...]:
     """Return the fields of a pool's or a group's spec that another tool has set, and that the manifest does not have.
 
     Applying the manifest leaves them, whatever it says. Each has its value, who has set it, and how to remove it.
@@ -103,8 +106,7 @@ def foreign_fields(manifest: Manifest, stored: Manifest) -> tuple[str, ...]:
         for field in (entry.get("fieldsV1") or {}).get("f:spec", ())
     }
     found = sorted(managers.keys() & spec.keys() - (manifest.get("spec") or {}).keys())
-    within = f" --namespace {metadata['namespace']}" if "namespace" in metadata else ""
-    name = f"{manifest['kind'].lower()} {metadata['name']}{within}"
+    name = f"{manifest['kind'].lower()} {metadata['name']} {cluster.options}"
     return tuple(
         f"spec.{field}{_value(spec[field])} stays: {managers[field]} has set it, and the file does not have it; to "
         f"remove it: kubectl patch {name} --type=json --patch='{_removal(field)}'"
@@ -136,18 +138,17 @@ def _step(cluster: Cluster, manifest: Manifest, manifests: Sequence[Manifest], *
         return PlanStep(what, Action.CREATE)
     fields = changed_fields(before, after)
     action = Action.CHANGE if fields else Action.LEAVE
-    pending = _pending_restart(before, after, cluster.namespace) if fields else ()
-    return PlanStep(what, action, (*fields, *pending), foreign_fields(manifest, after))
+    pending = _pending_restart(before, after, cluster.options) if fields else ()
+    return PlanStep(what, action, (*fields, *pending), foreign_fields(cluster, manifest, after))
 
 
-def _pending_restart(before: Manifest, after: Manifest, namespace: str) -> tuple[str, ...]:
+def _pending_restart(before: Manifest, after: Manifest, options: str) -> tuple[str, ...]:
     """Say that a restart of a pool, which waits since it cannot begin, may begin with this change."""
     last = before.get("status", {}).get("roll")
     is_pending = all(asked_roll(each["metadata"], last) is not None for each in (before, after))
     if before["kind"] != RESOURCE_POOL.kind or not is_pending:
         return ()
-    name, where = after["metadata"]["name"], after["metadata"].get("namespace", namespace)
-    cancel = f"kubectl annotate resourcepool {name} --namespace {where} {RESTARTED_AT_ANNOTATION}-"
+    cancel = f"kubectl annotate resourcepool {after['metadata']['name']} {options} {RESTARTED_AT_ANNOTATION}-"
     return (f"the restart that waits may begin now, which ends ranks; to cancel it, before: {cancel}",)
 
 

@@ -11,7 +11,7 @@ from math import inf
 from workergroups_api.vocabulary import Reason
 
 from ..api_server.cluster import Cluster
-from ..errors import CannotBeReadyError, ClientError, DeadlineError, UnreachableError
+from ..errors import CannotBeReadyError, ClientError, DeadlineError, NotSeenError, UnreachableError
 from ..times import duration
 from ..waiting import look_again
 from .names import Target, find
@@ -40,7 +40,8 @@ def wait_until_ready(cluster: Cluster, targets: Sequence[Target], show: Show, se
 
     Raises:
         CannotBeReadyError: Waiting does not help one of them.
-        DeadlineError: They are not ready within `seconds`, or the operator has not seen them.
+        DeadlineError: They are not ready within `seconds`.
+        NotSeenError: The operator has not seen them for a while.
         UnreachableError: The API server has not answered for a while.
     """
     verdict, since = Verdict.WAITING, 0.0
@@ -60,10 +61,12 @@ def wait_until_ready(cluster: Cluster, targets: Sequence[Target], show: Show, se
         if now - since < verdict.value:
             continue
         if verdict is Verdict.READY:
-            show(statuses)
-            return statuses
+            break
         raise failure or _failure(statuses, verdict)
-    raise failure or _too_late(targets, statuses, seconds)
+    if verdict is not Verdict.READY:  # at the end, this counts at once
+        raise failure or _too_late(targets, statuses, seconds)
+    show(statuses)
+    return statuses
 
 
 def _verdict(statuses: Sequence[Status]) -> Verdict:
@@ -78,7 +81,7 @@ def _failure(statuses: Sequence[Status], verdict: Verdict) -> ClientError:
     if verdict is Verdict.HOPELESS:
         (first, *_) = [status for status in statuses if status.is_hopeless]
         return CannotBeReadyError(f"{first.what} {first.name} will not become ready: {why(first)}")
-    return DeadlineError(
+    return NotSeenError(
         f"the operator has not seen what was applied within {verdict.value:g} s: check that it is installed, runs, and "
         f"serves this namespace, if its chart's value `namespaces` is set: helm list --all-namespaces; "
         f"kubectl get pods -n workergroups-system; helm get values workergroups -n workergroups-system"

@@ -15,7 +15,7 @@ from ..times import duration
 from ..waiting import Tell, look_again
 from .names import Target, find
 from .readiness import wait_until_ready, why
-from .reading import pool_spec, pool_status
+from .reading import pool_status
 from .status import Status, status_of
 
 _SEEN_SECONDS = 60.0
@@ -40,20 +40,31 @@ def wait_until_suspended(cluster: Cluster, target: Target, tell: Tell, seconds: 
             raise ClientError(f"{target} is not suspended: it was resumed")
         status = status_of(found)
         suspended = status.condition(ConditionType.SUSPENDED)
-        if not status.is_current or suspended is None:
-            continue
-        if suspended.status == "True":
-            return
-        left = suspended.message
+        if status.is_current and suspended is not None:
+            if suspended.status == "True":
+                return
+            left = suspended.message
         tell(f"{target}: {left}")
     raise DeadlineError(f"{target} is not suspended within {duration(seconds)}: {left}")
 
 
 def wake(cluster: Cluster, pool: Target, tell: Tell) -> None:
     """Wake the pool, and wait until it is ready; do nothing with a pool that only its user suspends."""
-    spec = pool_spec(pool)
-    if spec.idle is None or spec.suspend:
+    if not begin_to_wake(cluster, pool, tell):
         return
+
+    def show(statuses: Sequence[Status]) -> None:
+        for status in statuses:
+            tell(f"pool {status.name}: " + ("ready" if status.is_ready else why(status)))
+
+    wait_until_ready(cluster, [pool], show, _READY_SECONDS)
+
+
+def begin_to_wake(cluster: Cluster, pool: Target, tell: Tell) -> bool:
+    """Wake the pool, and wait until the operator has seen it; return whether that is for it to do: see `wake`."""
+    spec = pool.manifest["spec"]
+    if spec.get("idle") is None or spec.get("suspend"):
+        return False
     now = datetime.now(timezone.utc).isoformat()
     cluster.annotate(pool.kind, pool.name, WAKE_AT_ANNOTATION, now)
     tell(f"waking pool {pool.name}")
@@ -62,15 +73,8 @@ def wake(cluster: Cluster, pool: Target, tell: Tell) -> None:
         with suppress(UnreachableError):
             idle = pool_status(find(cluster, f"{pool.what}/{pool.name}")).idle
             if idle is not None and idle.wake_at == now:
-                break
-    else:
-        raise DeadlineError(
-            f"the operator has not seen within {_SEEN_SECONDS:.0f} s that pool {pool.name} is wanted: check that it "
-            f"runs: kubectl get pods -n workergroups-system"
-        )
-
-    def show(statuses: Sequence[Status]) -> None:
-        for status in statuses:
-            tell(f"pool {status.name}: " + ("ready" if status.is_ready else why(status)))
-
-    wait_until_ready(cluster, [pool], show, _READY_SECONDS)
+                return True
+    raise DeadlineError(
+        f"the operator has not seen within {_SEEN_SECONDS:.0f} s that pool {pool.name} is wanted: check that it "
+        f"runs: kubectl get pods -n workergroups-system"
+    )

@@ -10,7 +10,7 @@ from ..errors import NotFoundError
 from ..objects import names
 from ..objects.names import Target
 from ..objects.status import Status, status_of
-from ..objects.suspending import wait_until_suspended
+from ..objects.suspending import begin_to_wake, wait_until_suspended
 from ..waiting import Tell
 from .connection import RayConnection
 
@@ -70,8 +70,10 @@ class Handle:
         wait_until_suspended(self.cluster, self.target, self._tell, seconds)
 
     def resume(self) -> None:
-        """Start it again, with new ranks."""
+        """Start it again, with new ranks; also a pool that the operator has suspended because it was idle."""
         self.cluster.edit(self.target.kind, self.name, {"suspend": False})
+        if self.target.what == names.POOL:
+            begin_to_wake(self.cluster, self.target, self._tell)
 
     def close(self) -> None:
         """Close the connection to the Ray cluster, if it is open."""

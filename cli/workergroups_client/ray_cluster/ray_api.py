@@ -43,7 +43,7 @@ class RayApi:
         """
         for left in look_again(seconds):
             try:
-                self.get("/api/version")
+                self._parsed(self._request("GET", "/api/version", timeout=min(left, _SECONDS)))
                 return
             except UnreachableError as error:
                 tell(f"waiting for Ray's dashboard ({duration(left)} left): {error}")

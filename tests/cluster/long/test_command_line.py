@@ -326,6 +326,6 @@ def test_down_asks_and_takes_the_groups_with_the_pool(run):
     assert printed.splitlines()[-2:] == [
         "group lost, group tiny, pool tiny deleted",
         "ConfigMap sleeper with the code stays; if it is not needed: kubectl delete configmap sleeper "
-        f"--namespace {run.namespace.name}",
+        f"-n {run.namespace.name}",
     ]
     assert run.namespace.get("pods") == []

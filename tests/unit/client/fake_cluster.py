@@ -16,6 +16,10 @@ class FakeCluster:
     def __init__(self, *objects: dict[str, Any], namespace: str = "team") -> None:
         self.objects, self.namespace = objects, namespace
 
+    @property
+    def options(self):
+        return f"-n {self.namespace} --context lab"
+
     def get(self, kind, name):
         return next((each for each in self.select(kind) if each["metadata"]["name"] == name), None)
 

@@ -128,11 +128,11 @@ STATUSES = {
     ),
     "too many requests": (
         refused(429, "too many requests"),
-        "is too busy or not ready (status 429, several times): too many requests. Try again in a minute; kubectl get "
+        "is too busy or not ready (status 429): too many requests. Try again in a minute; kubectl get "
         "--raw '/readyz?verbose' says what it waits for",
     ),
-    "not ready": (Answer(b"", 503), "is too busy or not ready (status 503, several times): status 503. Try again"),
-    "a gateway": (Answer(HTML, 502), "(status 502, several times): it sends a web page (Sign in to Acme). Try again"),
+    "not ready": (Answer(b"", 503), "is too busy or not ready (status 503): status 503. Try again"),
+    "a gateway": (Answer(HTML, 502), "(status 502): it sends a web page (Sign in to Acme). Try again"),
     "a fault": (
         refused(500, "etcdserver: no leader"),
         f"failed (status 500, GET {POOLS}): etcdserver: no leader. Try again; its log says more",

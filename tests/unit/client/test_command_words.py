@@ -3,10 +3,11 @@
 import re
 
 import pytest
+import typer
 from typer.testing import CliRunner
 
 from workergroups_cli.app import app
-from workergroups_cli.command_words import look_at, note_expanded, refuse_quoted
+from workergroups_cli.command_words import look_at, note_expanded, refuse_manifests, refuse_unfit
 
 NOTE = "the job gets no files of this machine, such as driver.py: to send this directory, add --working-dir .\n"
 
@@ -29,7 +30,7 @@ def here(tmp_path, monkeypatch):
         (["python", "other.py"], False, ""),
         (["ls", "data"], False, ""),
         (["cat", "{here}/driver.py"], False, ""),
-        (["a\0b", "x" * 5000, "\ud800", ""], False, ""),
+        (["a\0b", "x" * 5000, ""], False, ""),
         ([], False, ""),
     ],
 )
@@ -43,6 +44,30 @@ def test_a_manifest_is_no_command(word):
     done = CliRunner().invoke(app, ["up", word])
     assert done.exit_code == 2
     assert f"write --file {word}" in re.sub(r"[\s│]+", " ", done.output)
+
+
+def test_a_program_may_have_the_name_of_a_directory(here):
+    (here / "python").mkdir()
+    refuse_manifests(["python", "train.py"])
+    with pytest.raises(typer.BadParameter, match="python is no program to run: to apply it, write --file python"):
+        refuse_manifests(["python"])
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["job", "submit", "ppo", "--", "python", "caf\udce9.py"],
+        ["up", "-f", "none.yaml", "--", "python", "caf\udce9.py"],
+        ["exec", "ppo", "--", "python", "caf\udce9.py"],
+        ["job", "submit", "ppo", "--env", "A=caf\udce9", "--", "python"],
+    ],
+)
+def test_what_is_not_utf_8_is_refused_before_anything_is_sent(words):
+    done = CliRunner().invoke(app, words)
+    assert done.exit_code == 2
+    said = " ".join(done.output.replace("\u2502", " ").split())
+    assert r"caf\udce9" in said
+    assert "is not UTF-8, and cannot be sent to the cluster" in said
 
 
 @pytest.mark.parametrize("words", [["job", "submit", "ppo"], ["up", "-f", "none.yaml"], ["exec", "ppo"]])
@@ -68,7 +93,7 @@ def test_variables_that_ray_changes_are_named(capsys, variables, names):
 
 @pytest.mark.parametrize("command", [["python", "a b.py"], ["ls"], []])
 def test_other_commands_are_not(command):
-    refuse_quoted(command)
+    refuse_unfit(command)
 
 
 @pytest.mark.parametrize("words", [["job", "submit", "ppo"], ["up", "-f", "none.yaml"]])

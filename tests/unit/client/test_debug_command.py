@@ -8,8 +8,9 @@ from types import SimpleNamespace
 import pytest
 
 from workergroups.debugger import prompt
+from workergroups_cli import debug_command
 from workergroups_cli.debug_command import Session
-from workergroups_client.errors import NotFoundError
+from workergroups_client.errors import NotFoundError, NotRunningError, UnreachableError
 from workergroups_client.pods.pauses import PausedProcess
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
@@ -38,7 +39,10 @@ class Group:
         return self.changed()
 
     def changed(self):
-        return self._looks.pop(0) if len(self._looks) > 1 else self._looks[0]
+        look = self._looks.pop(0) if len(self._looks) > 1 else self._looks[0]
+        if isinstance(look, Exception):
+            raise look
+        return look
 
     def tunnel(self, pause, *, local_port):
         self.led_to.append((pause.rank, pause.port, local_port))
@@ -48,6 +52,7 @@ class Group:
 @pytest.fixture(autouse=True)
 def no_time(monkeypatch):
     monkeypatch.setattr(prompt, "talk", lambda port, name: None)
+    monkeypatch.setattr(debug_command.time, "sleep", lambda _: None)
 
 
 def at(rank, **more):
@@ -93,6 +98,28 @@ def test_it_waits_a_moment_for_debugpy_to_listen():
     follower = session(group)
     follower.attend(follower.paused_now())
     assert group.led_to == [(0, 5678, 0)]
+
+
+def test_a_lost_connection_does_not_end_the_wait_for_the_next_pause(capsys):
+    lost = UnreachableError("the connection to pod head was lost")
+    follower = session(Group([], lost, [at(0, port=None)], lost, [at(0)]))
+    follower.attend(follower.next_paused())
+    assert follower._found.led_to == [(0, 5678, 0)]
+    assert "to pause, until Ctrl-C: the connection to pod head was lost" in capsys.readouterr().err
+
+
+def test_a_head_that_is_gone_ends_it():
+    with pytest.raises(NotRunningError, match="it has ended"):
+        session(Group([], NotRunningError("pod head not found: it has ended"))).next_paused()
+
+
+def test_a_launch_json_that_cannot_be_read_is_left_and_the_configuration_printed(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / ".vscode" / "launch.json").mkdir(parents=True)  # root can read every file
+    session(Group([at(0)], []), to_prompt=False).attend(at(0))
+    said = capsys.readouterr().err
+    assert "launch.json was not changed, since it cannot be read as JSON ([Errno 21] Is a directory" in said
+    assert '"port": 41213' in said
 
 
 def test_an_editor_finds_the_next_rank_at_the_same_port(tmp_path, monkeypatch):

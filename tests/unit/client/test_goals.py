@@ -1,9 +1,12 @@
 """What `wait --for` waits for, and when waiting cannot help."""
 
 import pytest
+from typer.testing import CliRunner
 
 from tests.unit.client.fake_cluster import FakeCluster, condition, group
-from workergroups_client.errors import CannotBeReadyError, ClientError, DeadlineError
+from workergroups_cli import wait_command
+from workergroups_cli.app import app
+from workergroups_client.errors import CannotBeReadyError, ClientError, DeadlineError, NotSeenError
 from workergroups_client.objects.goals import Goal, wait_for
 from workergroups_client.objects.names import GROUP, POOL, find_all
 
@@ -73,3 +76,15 @@ def test_a_group_that_has_failed_ends_it_unless_it_may_still_get_there(goal, err
 def test_only_a_run_can_be_complete():
     with pytest.raises(CannotBeReadyError, match=r"group ppo runs no method, .* set its spec\.run"):
         waited("Complete")
+
+
+@pytest.mark.parametrize(
+    ("error", "code"), [(DeadlineError("not ready within 5s"), 124), (NotSeenError("not seen"), 1)]
+)
+def test_wait_ends_with_124_only_when_its_time_is_up(monkeypatch, error, code):
+    def show_until_ready(*_):
+        raise error
+
+    monkeypatch.setattr(wait_command, "Cluster", lambda *_: FakeCluster(group("ppo")))
+    monkeypatch.setattr(wait_command, "show_until_ready", show_until_ready)
+    assert CliRunner().invoke(app, ["wait", "ppo"]).exit_code == code

@@ -21,6 +21,7 @@ LOST = JobRecord("ppo-1", "LOST", "python train.py", "Ray's head is gone", 1.0, 
 
 class Cluster:
     namespace = "team"
+    options = "-n team --context lab"
 
     def __init__(self, *_):
         pass
@@ -68,7 +69,7 @@ def test_who_follows_a_job_learns_how_it_ended(capsys, record, code, said):
     [
         # Between two attempts.
         (replace(LOST, state="FAILED"), "job ppo: FAILED; this command submits no other attempt"),
-        (replace(LOST, state="RUNNING"), "job ppo keeps running."),
+        (replace(LOST, state="RUNNING"), "stop it:    workergroups job stop ppo -n team --context lab"),
         (UnreachableError("no route"), "job ppo keeps running."),
     ],
 )

@@ -137,6 +137,21 @@ def test_a_directory_and_a_file_of_another_encoding_are_named(write, tmp_path, m
         load(None)
 
 
+def test_a_kubeconfig_where_one_may_not_look_is_named_with_the_reason(tmp_path, monkeypatch):
+    # Root may look everywhere, but at no name that is this long.
+    monkeypatch.setenv("KUBECONFIG", str(tmp_path / ("n" * 300)))
+    with pytest.raises(ClientError, match=r"nnn cannot be read \(File name too long\)"):
+        load(None)
+
+
+def test_without_a_home_directory_there_is_no_kubeconfig(monkeypatch):
+    for name in ("KUBECONFIG", "KUBERNETES_SERVICE_HOST"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setattr(os.path, "expanduser", lambda path: path)  # as without an entry for the user
+    with pytest.raises(ClientError, match=r"there is no file ~/\.kube/config"):
+        load(None)
+
+
 @pytest.mark.parametrize("value", ["false", "true", 1])
 def test_certificates_are_not_left_unchecked_by_a_text(write, value):
     write(kubeconfig(SERVER, **{"insecure-skip-tls-verify": value}))

@@ -105,7 +105,8 @@ def test_a_change_with_which_a_restart_begins_that_has_waited_says_so(annotation
     there["metadata"]["annotations"] = annotations
     asked = manifest(nodes=2, annotations=annotations)
     (step,) = plan(DryRuns(there), [asked])
-    assert ("the restart that waits may begin now, which ends ranks; to cancel it" in str(step)) == begins
+    cancel = f"to cancel it, before: kubectl annotate resourcepool ppo -n team --context lab {RESTARTED_AT_ANNOTATION}-"
+    assert (f"the restart that waits may begin now, which ends ranks; {cancel}" in str(step)) == begins
 
 
 @pytest.mark.parametrize(
@@ -120,6 +121,13 @@ def test_a_group_that_is_left_starts_again_with_new_code(code, said):
     files = {**manifest(kind="ConfigMap", name="ppo-code"), "spec": {"code": code}}
     there = DryRuns(ranks, {**files, "spec": {"code": "old"}})
     assert str(plan(there, [files, ranks])[1]) == said
+
+
+def test_new_code_of_that_name_in_another_namespace_starts_no_rank_again():
+    ranks = {**manifest(kind="WorkerGroup"), "spec": {"code": {"configMap": {"name": "ppo-code"}}}}
+    files = {**manifest(kind="ConfigMap", name="ppo-code", namespace="other"), "spec": {"code": "new"}}
+    there = DryRuns(ranks, {**files, "spec": {"code": "old"}})
+    assert str(plan(there, [files, ranks])[1]) == "leave WorkerGroup ppo"
 
 
 def test_a_conflict_names_the_object_the_values_and_the_way_out():
@@ -170,7 +178,7 @@ def test_a_field_that_another_tool_has_set_and_the_file_lacks_is_named_with_its_
     image, volumes = plan(DryRuns(there), [manifest(nodes=1)])[0].kept
     assert image == (
         "spec.image=trainer:2026-11 stays: kubectl-patch has set it, and the file does not have it; to remove it: "
-        "kubectl patch resourcepool ppo --namespace team --type=json "
+        "kubectl patch resourcepool ppo -n team --context lab --type=json "
         '--patch=\'[{"op": "remove", "path": "/spec/image"}]\''
     )
     assert volumes.startswith("spec.volumes stays: kubectl-edit has set it")

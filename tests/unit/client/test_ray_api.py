@@ -1,11 +1,13 @@
 """What Ray says when it refuses."""
 
+import socket
+import time
 from types import SimpleNamespace
 
 import pytest
 
 from tests.unit.client.api_server import Answer, api_server
-from workergroups_client.errors import ClientError, NotFoundError, UnreachableError
+from workergroups_client.errors import ClientError, DeadlineError, NotFoundError, UnreachableError
 from workergroups_client.ray_cluster.ray_api import RayApi, _refusal
 
 TRACEBACK = 'Traceback (most recent call last):\n  File "job.py", line 1\nValueError: it already exists.\n'
@@ -32,6 +34,16 @@ def test_it_is_reported_in_one_line(method, status, text, kind, said):
     refusal = _refusal(method, status, text)
     assert type(refusal) is kind
     assert str(refusal).startswith(said)
+
+
+def test_a_dashboard_that_is_silent_is_waited_for_no_longer_than_asked():
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        url = f"http://127.0.0.1:{silent.getsockname()[1]}"
+        api = RayApi(SimpleNamespace(url=url, trouble=None, remote_port=8265, pod="ppo-head"), "token")
+        began = time.monotonic()
+        with pytest.raises(DeadlineError, match="did not answer within 0s"):
+            api.wait_until_up(lambda _: None, 0.4)
+    assert time.monotonic() - began < 5
 
 
 @pytest.mark.parametrize("body", [b"", b"<html>", b"{", b"[" * 100_000, b"\xff"])

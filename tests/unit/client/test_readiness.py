@@ -5,7 +5,7 @@ import itertools
 import pytest
 
 from tests.unit.client.fake_cluster import SOON, FakeCluster, condition, pool
-from workergroups_client.errors import CannotBeReadyError, DeadlineError, UnreachableError
+from workergroups_client.errors import CannotBeReadyError, DeadlineError, NotSeenError, UnreachableError
 from workergroups_client.objects import readiness
 from workergroups_client.objects.names import find
 from workergroups_client.objects.readiness import wait_until_ready, why
@@ -57,6 +57,11 @@ def test_it_ends_when_they_are_ready_and_stay_so(clock):
     assert wait(UNSEEN, WAITING, READY) == (True, [False, False, True])
 
 
+@pytest.mark.parametrize("seconds", [1, 2])
+def test_in_a_time_that_is_too_short_to_be_sure_they_are_ready_if_they_are_in_the_end(clock, seconds):
+    assert wait(READY, seconds=seconds) == (True, [True])
+
+
 def test_that_they_are_ready_is_not_shown_before_it_is_believed(clock):
     assert wait(READY, WAITING, READY)[1] == [False, True]
 
@@ -102,5 +107,5 @@ def test_an_api_server_that_is_away_for_a_moment_ends_nothing(clock):
 
 
 def test_an_operator_that_is_not_there_is_reported(clock):
-    with pytest.raises(DeadlineError, match="the operator has not seen what was applied within 60 s"):
+    with pytest.raises(NotSeenError, match="the operator has not seen what was applied within 60 s"):
         wait(UNSEEN)

@@ -242,6 +242,44 @@ def test_a_socks_proxy_needs_a_package_that_is_named(cluster):
         names(cluster("https://cluster.example", **{"proxy-url": "socks5://127.0.0.1:1"}))
 
 
+@pytest.mark.parametrize("origin", ["proxy-url", "ALL_PROXY"])
+def test_a_stream_does_not_try_a_socks_proxy_but_says_what_to_do(cluster, monkeypatch, origin):
+    if origin == "proxy-url":
+        made = cluster("https://cluster.example", **{"proxy-url": "socks5://me:pass@127.0.0.1:1"})
+    else:
+        monkeypatch.setenv("ALL_PROXY", "socks5://me:pass@127.0.0.1:1")
+        made = cluster("https://cluster.example")
+    with pytest.raises(ClientError, match=r"is behind a SOCKS proxy: .* Set proxy-url in the kubeconfig") as told:
+        made.open_port("head", 8265)
+    assert "pass@" not in str(told.value)
+
+
+@pytest.mark.parametrize("exceptions", ["127.0.0.1", "*", ""])
+def test_a_stream_uses_the_proxy_of_the_kubeconfig_whatever_no_proxy_says(
+    cluster, authority, proxy, monkeypatch, exceptions
+):
+    monkeypatch.setenv("NO_PROXY", exceptions)
+    settings = {"certificate-authority": authority.own.certificate, "proxy-url": address(proxy)}
+    with api_server(refused(403, "forbidden"), tls=authority.server_context()) as server:
+        with pytest.raises(ForbiddenError, match="forbidden"):
+            cluster(server.url, **settings).open_port("head", 8265)
+        assert [path for path, _ in proxy.RequestHandlerClass.seen] == [server.url.removeprefix("https://")]
+
+
+@pytest.mark.parametrize(
+    ("chosen", "options"), [(None, "-n team"), ("lab", "-n team --context lab"), ("a b", "-n team --context 'a b'")]
+)
+def test_a_command_that_users_copy_acts_in_the_same_context(cluster, chosen, options):
+    cluster("https://cluster.example")
+    path = os.environ["KUBECONFIG"]
+    with open(path) as file:
+        document = json.load(file)
+    document["contexts"].append({**document["contexts"][0], "name": "a b"})
+    with open(path, "w") as file:
+        json.dump(document, file)
+    assert Cluster(context=chosen).options == options
+
+
 MAY_NOT = (
     'pods "head" is forbidden: User "jane" cannot create resource "pods/portforward" in API group "" in the namespace'
 )
@@ -252,7 +290,11 @@ MAY_NOT = (
     [
         (refused(403, f'{MAY_NOT} "team"'), ForbiddenError, "--clusterrole=edit --user=jane --namespace=team"),
         (refused(404, 'pods "head" not found', name="head"), NotRunningError, 'pods "head" not found: it has ended'),
-        (Answer(b"<html><title>Sign in</title>", 502), UnreachableError, r"it sends a web page \(Sign in\)"),
+        (
+            Answer(b"<html><title>Sign in</title>", 502),
+            UnreachableError,
+            r"\(status 502\): it sends a web page \(Sign in\)",
+        ),
         (Answer(b"<html><title>Sign in</title>"), ClientError, r"\(Sign in\)|does not answer"),
     ],
 )

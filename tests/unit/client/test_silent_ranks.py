@@ -3,6 +3,7 @@
 import pytest
 from typer.testing import CliRunner
 
+from tests.unit.client.fake_cluster import FakeCluster
 from workergroups_cli import group_commands
 from workergroups_cli.app import app
 from workergroups_client.ray_cluster.activity import GroupActivity, silent_ranks
@@ -24,7 +25,7 @@ def calls(monkeypatch):
                 return GroupActivity([], stacks)
 
         monkeypatch.setattr(group_commands, "Group", Group)
-        monkeypatch.setattr(group_commands, "Cluster", lambda *_: None)
+        monkeypatch.setattr(group_commands, "Cluster", lambda *_: FakeCluster())
         return CliRunner().invoke(app, ["calls", "trainer"]).output
 
     return run
@@ -33,7 +34,7 @@ def calls(monkeypatch):
 def test_a_stopped_rank_is_named_with_the_way_out(calls):
     said = calls({0: RUNS, 1: STOPPED, 2: STOPPED})
     assert "group trainer has no calls in flight" in said
-    assert "without an answer: rank 1-2; a call of it may hang: workergroups stacks trainer" in said
+    assert "without an answer: rank 1-2; a call of it may hang: workergroups stacks trainer -n team" in said
 
 
 def test_where_all_ranks_answer_there_is_no_more_to_say(calls):

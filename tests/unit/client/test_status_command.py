@@ -5,13 +5,17 @@ import re
 from datetime import UTC, datetime, timedelta
 
 import pytest
+from typer.testing import CliRunner
 
-from tests.unit.client.fake_cluster import FakeCluster, condition, group, pool
+from tests.unit.client.fake_cluster import SOON, FakeCluster, condition, group, pool
 from workergroups_api.conditions import Condition
-from workergroups_cli.description import _describe, _mark
+from workergroups_api.manifest import POD
+from workergroups_cli import status_command
+from workergroups_cli.app import app
+from workergroups_cli.description import _describe, _mark, look_at
 from workergroups_cli.output import Output
 from workergroups_cli.status_command import _overview
-from workergroups_client import ClientError
+from workergroups_client import ClientError, UnreachableError
 from workergroups_client.objects.names import GROUP, POOL, Target
 from workergroups_client.objects.status import status_of
 
@@ -27,6 +31,56 @@ def test_an_object_that_cannot_be_read_is_named_after_the_others(output, capsys)
     assert "ppo" in shown
     if output is Output.json:
         assert [each["metadata"]["name"] for each in json.loads(shown)["items"]] == ["ppo"]
+
+
+class PodsOutOfReach(FakeCluster):
+    """Answers no question about these pods."""
+
+    def __init__(self, *objects, which):
+        super().__init__(*objects)
+        self._which = which
+
+    def select(self, kind, selector="", *, everywhere=False):
+        if kind == POD and self._which(selector):
+            raise UnreachableError("it does not answer")
+        return super().select(kind, selector, everywhere=everywhere)
+
+
+PENDING = {
+    "kind": "Pod",
+    "metadata": {"name": "ppo-worker", "namespace": "team", "creationTimestamp": SOON},
+    "spec": {"containers": [{"resources": {"limits": {"nvidia.com/gpu": "8"}}}]},
+    "status": {"phase": "Pending"},
+}
+
+
+@pytest.mark.parametrize(
+    ("which", "pods", "said"),
+    [
+        (lambda _: True, 0, ["its pods could not be listed: it does not answer", "its jobs, and what runs in its bun"]),
+        # Those of all namespaces.
+        (lambda selector: not selector, 3, ["who holds the devices that its pods wait for could not be found out: it"]),
+        (lambda selector: "head" in selector, 0, ["its pods could not be listed", "the output of `ray status` is mis"]),
+    ],
+)
+def test_a_part_of_a_description_that_cannot_be_read_hides_no_other(which, pods, said):
+    found = look_at(PodsOutOfReach(READABLE, PENDING, which=which), "ppo", with_ray=True)
+    assert [status.name for status in found.statuses] == ["ppo"]
+    assert len(found.pods) == pods
+    assert [sentence for sentence in said if not any(each.startswith(sentence) for each in found.notes)] == []
+
+
+@pytest.mark.parametrize("output", Output)
+def test_a_group_whose_pool_does_not_exist_is_described(output, monkeypatch):
+    conditions = [condition("Ready", "False", "PoolNotFound", "there is no pool ppo")]
+    alone = group("ppo", status={"conditions": conditions, "observedGeneration": 2})
+    monkeypatch.setattr(status_command, "Cluster", lambda *_: FakeCluster(alone))
+    done = CliRunner().invoke(app, ["status", "ppo", "-o", output.value])
+    assert done.exit_code == 0
+    assert "PoolNotFound" in done.stdout
+    assert done.stderr.startswith("the jobs of group ppo could not be looked for: there is no pool ppo in namespace")
+    if output is Output.json:
+        assert [each["kind"] for each in json.loads(done.stdout)["items"]] == ["WorkerGroup"]
 
 
 def test_a_namespace_with_nothing_but_such_an_object_is_not_empty(capsys):

@@ -61,17 +61,19 @@ def test_a_name_is_a_pool_or_else_a_group(monkeypatch, name, kind):
     plain = name.rpartition("/")[2]
     assert (ended.exit_code, cluster.edits) == (0, [(kind, plain, {"suspend": True})])
     what = "pool" if kind is RESOURCE_POOL else "group"
-    assert f"workergroups resume {what}/{plain}" in ended.output
+    assert f"workergroups resume {what}/{plain} -n team --context lab" in ended.output
     assert CliRunner().invoke(app, ["resume", name]).exit_code == 0
     assert cluster.edits[1:] == [(kind, plain, {"suspend": False})]
 
 
 def test_it_waits_until_nothing_is_left():
     told = []
-    suspended = (None, LEFT, LEFT, DONE)
+    suspended = (None, None, LEFT, LEFT, DONE)  # the handle has the first of them
     cluster = Edited(pool("ppo"), suspended=(*suspended,))
     wait_until_suspended(cluster, Pool("ppo", cluster).target, told.append, 60)
-    assert told == ["pool ppo: waiting until pod a is deleted"] * 2
+    unseen, *left = told
+    assert unseen.startswith("pool ppo: the operator has not seen it yet: check that it runs")
+    assert left == ["pool ppo: waiting until pod a is deleted"] * 2
 
 
 @pytest.mark.parametrize(

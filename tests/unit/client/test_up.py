@@ -29,8 +29,8 @@ class Applied(FakeCluster):
         super().__init__()
         self.applied, self._before = [], before
 
-    def present(self, _):
-        return self._before
+    def present(self, manifest):
+        return self._before(manifest) if callable(self._before) else self._before
 
     def apply(self, manifest, *, force, dry_run=False):
         if manifest["spec"]["nodes"] < 1:
@@ -103,6 +103,29 @@ def test_the_plan_is_shown_before_it_is_applied(up):
         "In namespace team (context example), nothing changes",
         "ResourcePool ppo unchanged",
     ]
+
+
+def test_objects_of_one_name_in_two_namespaces_are_told_apart(up):
+    here, there = ({**MANIFEST, "kind": "Role", "metadata": {"name": "r", "namespace": each}} for each in "ab")
+    cluster = Applied(before=lambda manifest: None if manifest == there else here)
+    result = up(cluster, manifests=[here, there])
+    assert result.output.splitlines()[1:5] == [
+        "  leave Role r",
+        "  create Role r",
+        "Role r unchanged",
+        "Role r applied",
+    ]
+
+
+@pytest.mark.parametrize("words", [["--attach"], ["--", "true"], []])
+def test_pools_that_may_be_idle_are_woken_before_one_waits_for_them_if_they_are_used(up, monkeypatch, words):
+    order = []
+    monkeypatch.setattr(lifecycle_commands, "begin_to_wake", lambda _, pool, __: order.append(f"wake {pool.name}"))
+    monkeypatch.setattr(lifecycle_commands, "show_until_ready", lambda *_: order.append("wait"))
+    monkeypatch.setattr(lifecycle_commands, "follow", lambda *_: 0)
+    monkeypatch.setattr(lifecycle_commands, "hold", lambda _: None)
+    assert up(Applied(), *words).exit_code == 0
+    assert order == (["wake ppo", "wait"] if words else ["wait"])
 
 
 def test_a_rejected_object_ends_up_before_anything_is_applied(up):

@@ -1,12 +1,16 @@
-"""Waking a pool that the operator has suspended since nobody used it."""
+"""Waking a pool that the operator has suspended since nobody used it, and what else users do with such a pool."""
 
 import itertools
 
 import pytest
+from typer.testing import CliRunner
 
 from tests.unit.client.fake_cluster import FakeCluster, condition, pool
 from workergroups_api.names import WAKE_AT_ANNOTATION
+from workergroups_cli import lifecycle_commands, progress, scale_command
+from workergroups_cli.app import app
 from workergroups_client.errors import DeadlineError
+from workergroups_client.handles.pool import Pool
 from workergroups_client.objects.names import find
 from workergroups_client.objects.suspending import wake
 
@@ -16,7 +20,10 @@ class Sleeping(FakeCluster):
 
     def __init__(self, *, is_seen=True, **spec):
         super().__init__(pool("ppo", **spec))
-        self.annotations, self._is_seen, self._looks = [], is_seen, itertools.count()
+        self.annotations, self.edits, self._is_seen, self._looks = [], [], is_seen, itertools.count()
+
+    def edit(self, kind, name, spec):
+        self.edits.append(spec)
 
     def annotate(self, kind, name, annotation, value):
         self.annotations.append((kind.kind, name, annotation, value))
@@ -57,3 +64,33 @@ def test_an_operator_that_is_away_is_reported():
     cluster = Sleeping(is_seen=False, idle={"afterSeconds": 60})
     with pytest.raises(DeadlineError, match="the operator has not seen within 60 s that pool ppo is wanted"):
         wake(cluster, find(cluster, "pool/ppo"), lambda _: None)
+
+
+def test_resume_wakes_it_and_returns_when_the_operator_has_seen_that():
+    cluster = Sleeping(idle={"afterSeconds": 60})
+    Pool("pool/ppo", cluster).resume()
+    assert (cluster.edits, len(cluster.annotations)) == ([{"suspend": False}], 1)
+
+
+class Idle(Sleeping):
+    """Is suspended for being idle when one first looks."""
+
+    def get(self, kind, name):
+        found = super().get(kind, name)
+        idle = {"conditions": [condition("Ready", "False", "Idle", "not used")], "observedGeneration": 2}
+        return found if self.annotations else found | {"status": idle}
+
+
+@pytest.mark.parametrize("words", [["scale", "pool/ppo", "4"], ["resume", "pool/ppo"]])
+def test_it_is_scaled_without_waiting_and_resumed_before_one_waits(words, monkeypatch):
+    cluster, waited = Idle(idle={"afterSeconds": 60}), []
+    for module in (lifecycle_commands, scale_command):
+        monkeypatch.setattr(module, "Cluster", lambda *_: cluster)
+    monkeypatch.setattr(progress, "wait_until_ready", lambda *_: waited.append(len(cluster.annotations)) or [])
+    done = CliRunner().invoke(app, words)
+    assert done.exit_code == 0, done.output
+    if words[0] == "resume":
+        assert waited == [1]
+        return
+    assert (waited, cluster.annotations, cluster.edits) == ([], [], [{"nodes": 4}])
+    assert "workergroups resume pool/ppo -n team --context lab" in done.output
