@@ -545,6 +545,10 @@ NAMED_BY_A_POOL = {
         "spec.env[].valueFrom: only users who may create pods",
     ),
     "a claim": (mounted(persistentVolumeClaim={"claimName": "a"}), "spec.volumes: only users who may create pods"),
+    "a claim of the head": (
+        {"head": {"gcsStorage": {"claimName": "a"}}},
+        "spec.head.gcsStorage.claimName: only users who may create pods",
+    ),
     "a token": (mounted(projected={"sources": [{"secret": {"name": "a"}}]}), "spec.volumes: only users who may"),
     "a path of the machine": (mounted(hostPath={"path": "/"}), "spec.volumes: only users who may create pods"),
     "a ServiceAccount": (

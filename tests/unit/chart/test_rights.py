@@ -1,11 +1,13 @@
 """What the operator may do: what its code calls and what it grants to agents, and nothing else; and what users may."""
 
+import re
 from collections.abc import Iterable
 from pathlib import Path
 
 import pytest
 import yaml
 
+from tests.unit.api.test_crd import FILES, fields, schema
 from tests.unit.chart.helm import CHART
 from tests.unit.docs.pages import tables
 from workergroups_api import manifest
@@ -211,6 +213,33 @@ def test_what_pools_and_groups_name_is_only_for_users_with_the_right_to_it(find)
     assert policy["failurePolicy"] == "Fail"
     binding = find("ValidatingAdmissionPolicyBinding", "workergroups-named-objects")["spec"]
     assert binding == {"policyName": "workergroups-named-objects", "validationActions": ["Deny"]}
+
+
+NO_OBJECTS_OF_OTHERS = {
+    ".clusterName": "pools, which have an owner with the same rights",
+    ".accelerator.resourceName": "no object",
+    ".resources.claims": "claims that a podTemplate has",
+    ".priorityClassName": "no object of the namespace: a ResourceQuota can restrict it",
+    ".pools[].name": "a pool, whose ranks whoever may create groups may make",
+}
+
+
+@pytest.mark.parametrize("file", FILES)
+def test_the_policy_looks_at_each_field_that_names_an_object(find, file):
+    asked = yaml.safe_dump(find("ValidatingAdmissionPolicy", "workergroups-named-objects")["spec"])
+    of_objects = re.compile(r"(?i)(\w*name|\w*claims?|\w*secrets?|\w*configMap|\w*(key)?ref|\w*account\w*)$")
+    # What env, roles and a podTemplate's lists name are their own entries.
+    own = re.compile(r"\.podTemplate\.|\.(env|roles|claims)\[\]\.name$|\.(fieldRef|resourceFieldRef)$")
+    named = [path for path, _ in fields(schema(file)["properties"]["spec"]) if of_objects.search(path)]
+    assert named
+    unseen = [
+        path
+        for path in named
+        if not own.search(path)
+        and not path.endswith(tuple(NO_OBJECTS_OF_OTHERS))
+        and path.removesuffix(".name").replace("[]", "").rpartition(".")[2] not in asked
+    ]
+    assert unseen == []
 
 
 def aggregated_rules(manifests: list[dict], role: str) -> list[dict]:
