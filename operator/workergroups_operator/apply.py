@@ -18,6 +18,7 @@ from workergroups_api.conditions import Explanation
 from workergroups_api.launch import digest
 from workergroups_api.manifest import (
     DEPLOYMENT,
+    NETWORK_POLICY,
     POD,
     RAY_CLUSTER,
     RESOURCE_POOL,
@@ -27,7 +28,7 @@ from workergroups_api.manifest import (
     annotations_of,
     identity,
 )
-from workergroups_api.names import MANIFEST_ANNOTATION, OPERATOR_FIELD_MANAGER, token_secret_name
+from workergroups_api.names import MANIFEST_ANNOTATION, OPERATOR_FIELD_MANAGER, network_policy_name, token_secret_name
 from workergroups_api.resource_pool import ResourcePool
 from workergroups_api.vocabulary import Component, Reason
 from workergroups_kube import API_ERRORS, Kube, api_error_message
@@ -65,6 +66,8 @@ class Changes:
     unused: tuple[tuple[ResourcePool, Explanation], ...] = ()
     # Pods that check images, and do not exist yet.
     checks: tuple[Manifest, ...] = ()
+    # Whether Ray's pods would begin without a NetworkPolicy if that could not be written.
+    is_open: bool = False
 
     @property
     def kinds(self) -> frozenset[str]:
@@ -135,7 +138,10 @@ def changes(
     asked = [(each.uid, each.generation) for each in (*observed.pools, *observed.groups)]
     deleted = [delete and delete["metadata"]["uid"], *(pool.uid for pool, _ in unused)]
     same = digest([asked, deleted, [identity(each) for each in (*differing, *missing)]])
-    return Changes(delete, _fresh_token(observed, differing), tuple(differing), failed, same, unused, missing)
+    policy = (NETWORK_POLICY.kind, network_policy_name(observed.key.name))
+    is_open = observed.ray_cluster is None and policy not in observed.children
+    fresh = _fresh_token(observed, differing)
+    return Changes(delete, fresh, tuple(differing), failed, same, unused, missing, is_open)
 
 
 def _fresh_token(observed: Observed, differing: Sequence[Manifest]) -> Manifest | None:
@@ -190,6 +196,8 @@ async def write(client: Kube, due: Changes) -> Failures:
     # Objects of a batch do not wait for each other, since admission may be slow.
     for is_last in (False, True):
         batch = [manifest for manifest in pending if (manifest["kind"] in _NEED_OTHERS) is is_last]
+        if is_last and due.is_open and NETWORK_POLICY.kind in failed:
+            batch = [manifest for manifest in batch if manifest["kind"] != RAY_CLUSTER.kind]
         are_written = await asyncio.gather(*(_is_written(client, manifest, failed) for manifest in batch))
         written |= {each["kind"] for each, is_written in zip(batch, are_written, strict=True) if is_written}
     for refused in await asyncio.gather(*(_delete_pool(client, pool, why) for pool, why in due.unused)):

@@ -215,7 +215,7 @@ def _head_missing(inputs: StatusInputs) -> Explanation | None:
     refused = inputs.decisions.refused_pods.get(Component.HEAD)
     if refused:
         return Explanation(refused.reason, f"head: {refused.message}")
-    return inputs.failures.of(SECRET, RAY_CLUSTER) or _head_not_made(observed)
+    return inputs.failures.of(SECRET, NETWORK_POLICY, RAY_CLUSTER) or _head_not_made(observed)
 
 
 def _trouble_of_head(inputs: StatusInputs) -> Explanation | None:

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from workergroups_api.conditions import ConditionStatus, Explanation, Finding
-from workergroups_api.manifest import Manifest
+from workergroups_api.manifest import NETWORK_POLICY, Manifest
 from workergroups_api.names import RESTARTED_AT_ANNOTATION
 from workergroups_api.report import GroupReport
 from workergroups_api.resource_pool import ResourcePool
@@ -22,7 +22,7 @@ from workergroups_operator.templates.stamp import changed_fields, digest_of, is_
 
 
 def pool_up_to_date(pool: ResourcePool, inputs: StatusInputs) -> Finding:
-    """Find out whether the pool has its size, and its pods the present template, image and library."""
+    """Find out whether the pool has its size, and its pods the present template, image, library and NetworkPolicy."""
     blocked = inputs.decisions.blocked_rolls.get(node_group_of(pool))
     if blocked is not None:
         message = f"no pod is replaced before this has ended: {blocked.message}"
@@ -30,8 +30,8 @@ def pool_up_to_date(pool: ResourcePool, inputs: StatusInputs) -> Finding:
             cancel = f"kubectl annotate resourcepool {pool.name} {RESTARTED_AT_ANNOTATION}-"
             message += f"; to cancel it: {pool.in_namespace(cancel)}"
         return _finding("False", blocked.reason, message)
-    why = _ignored(pool, inputs) or _changes_wait(pool, inputs) or _shrinking(pool, inputs)
-    why = why or _old_pods(pool, inputs) or _old_images(pool, inputs)
+    why = inputs.failures.of(NETWORK_POLICY) or _ignored(pool, inputs) or _changes_wait(pool, inputs)
+    why = why or _shrinking(pool, inputs) or _old_pods(pool, inputs) or _old_images(pool, inputs)
     return _finding("False", why.reason, why.message) if why else _true()
 
 

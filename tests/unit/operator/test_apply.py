@@ -8,10 +8,11 @@ from kubernetes.aio.client.exceptions import ApiException
 from kubernetes.aio.dynamic.exceptions import ConflictError, ForbiddenError
 
 from tests.unit.operator import make
-from tests.unit.operator.make import KEY, SETTINGS, TIMINGS, built, decided, observed, pool
+from tests.unit.operator.make import KEY, SETTINGS, TIMINGS, built, child, decided, observed, pool
 from tests.unit.virtual_time import now, run
 from workergroups_api.conditions import Explanation
 from workergroups_api.manifest import RAY_CLUSTER
+from workergroups_api.names import network_policy_name
 from workergroups_operator.apply import Applier, Changes, covers, is_applied, write
 from workergroups_operator.desired import desired
 from workergroups_operator.desired.token import FreshSecrets
@@ -101,8 +102,8 @@ class ApiServer:
             raise ForbiddenError(ApiException(status=403, reason="denied by a webhook"))
 
 
-def turn(applier, name="actors"):
-    seen = observed(pools=(pool(name),))
+def turn(applier, name="actors", children=None):
+    seen = observed(pools=(pool(name),), children=children or {})
     decisions = decided(seen)
     return applier.apply(
         seen, decisions, desired(seen, built(seen), decisions, SETTINGS.network, FreshSecrets.random())
@@ -175,6 +176,28 @@ def test_pods_come_after_what_they_need():
 
     assert not run(scenario()).by_kind
     assert {kind for kind, moment in api.applied if moment} == {"RayCluster", "RoleBinding"}
+
+
+@pytest.mark.parametrize(
+    "present", [{}, child("RayCluster", "actors"), child("NetworkPolicy", network_policy_name("actors"))]
+)
+def test_rays_pods_do_not_begin_without_a_network_policy(present):
+    class NoPolicies(ApiServer):
+        async def apply(self, manifest):
+            await super().apply(manifest)
+            if manifest["kind"] == "NetworkPolicy":
+                raise ForbiddenError(ApiException(status=422, reason="spec.ingress[1].from[0] is invalid"))
+
+    api = NoPolicies()
+
+    async def scenario():
+        return await turn(Applier(api, lambda _: None, TIMINGS), children=present)
+
+    failures = run(scenario())
+    assert set(failures.by_kind) == {"NetworkPolicy"}
+    written = [kind for kind, _ in api.applied]
+    assert "RoleBinding" in written
+    assert ("RayCluster" in written) is failures.is_written(RAY_CLUSTER) is bool(present)
 
 
 def test_a_token_that_another_operator_wrote_meanwhile_stays_and_nothing_is_made_for_ours():

@@ -64,6 +64,12 @@ def test_a_reserved_pool_is_ready():
             "KubeRayMissing",
             "install KubeRay",
         ),
+        (
+            pool(),
+            {"pods": (), "failures": Failures({"NetworkPolicy": Explanation("ApplyFailed", "invalid peer")})},
+            "ApplyFailed",
+            "invalid peer",
+        ),
         (pool(), {"pods": ()}, "HeadStarting", "waiting for KubeRay to create the head"),
         (pool(), {"pods": (LEAVING_HEAD,)}, "HeadStarting", "until the head's old pod, actors-head, which is being"),
         (pool(), {"pods": (), "complaint": "no quota"}, "HeadStarting", "KubeRay: no quota"),
@@ -132,6 +138,13 @@ def test_a_pool_that_reserves_nothing_is_ready_with_its_nodes():
 def test_a_failed_write_changes_nothing_about_what_runs():
     failures = Failures({"RayCluster": Explanation("ApplyFailed", "429"), "ConfigMap": Explanation("ApplyFailed", "")})
     assert ready_of(ready_pool(), failures=failures).status == "True"
+
+
+def test_a_network_policy_that_cannot_be_written_is_out_of_date():
+    failures = Failures({"NetworkPolicy": Explanation("ApplyFailed", "NetworkPolicy actors: invalid peer")})
+    after = status_of(observed(pools=(ready_pool(),)), failures=failures).after
+    found = find(after.conditions, "UpToDate")
+    assert (found.status, found.reason, found.message) == ("False", "ApplyFailed", "NetworkPolicy actors: invalid peer")
 
 
 def test_pods_that_are_refused_are_the_reason_with_the_api_servers_words():
