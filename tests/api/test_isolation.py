@@ -8,7 +8,7 @@ from itertools import count
 import pytest
 
 from tests.simulation.api import ApiError, eventually
-from tests.simulation.faults import INTERNAL, QUOTA, TOO_MANY, Cut, Rule
+from tests.simulation.faults import INTERNAL, QUOTA, TOO_MANY, Cut, Refuse, Rule
 from tests.simulation.monitor import SLACK_SECONDS
 from tests.simulation.scene import condition
 from workergroups_api import manifest as kinds
@@ -141,6 +141,19 @@ async def test_a_failed_write_is_retried_and_leaves_the_others_true(scene, plura
     await scene.ready(WORKER_GROUP, "q", seconds=15)
     assert rule.hits >= 1
     assert [await scene.condition(kind, "p") for kind in (RESOURCE_POOL, WORKER_GROUP)] == before
+
+
+async def test_a_cluster_has_no_pods_before_it_has_its_network_policy(scene):
+    refusal = Refuse(422, "Invalid", "spec.ingress[1].from[0]: Forbidden: may not be specified")
+    scene.proxy.begin_faults()
+    scene.proxy.rule(Rule(lambda r: r.method == "PATCH" and r.plural == "networkpolicies", refusal, times=10**6))
+    await scene.pool("p")
+    found = await scene.until(RESOURCE_POOL, "p", "Ready", "False", "ApplyFailed")
+    assert "spec.ingress[1].from[0]" in condition(found)["message"]
+    await asyncio.sleep(2)
+    assert await scene.api.list(kinds.RAY_CLUSTER, scene.namespace) == []
+    scene.proxy.end_faults()
+    await scene.ready(RESOURCE_POOL, "p", seconds=40)
 
 
 async def test_a_dry_run_that_fails_by_chance_takes_no_pods_away(scene):
