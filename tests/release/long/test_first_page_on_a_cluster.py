@@ -47,7 +47,7 @@ def test_its_helm_commands_upgrade_and_try_the_operator(released):
 
 
 def test_its_commands_lead_to_ranks_that_answer(place):
-    init, up, ask, *_ = (shlex.split(command, comments=True) for command in of_page(commands("workergroups ")))
+    _, init, up, ask, *_ = (shlex.split(command, comments=True) for command in of_page(commands("workergroups ")))
     (said,) = (line[2:] for text in of_page(blocks("sh")) for line in text.splitlines() if line.startswith("# ["))
     place.run(*init)
     place.run(*up, "--yes", f"--timeout={SECONDS}s")
