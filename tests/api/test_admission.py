@@ -3,12 +3,16 @@
 import asyncio
 import copy
 import itertools
+import json
+import time
 from contextlib import AsyncExitStack, contextmanager
 
 import pytest
 
+from tests.api.test_namespaces import Kubectl
 from tests.simulation import scene as objects
 from tests.simulation.api import Api, ApiError, path_of
+from tests.unit.chart.helm import CHART, Helm, installed_helm
 from workergroups_api.manifest import WORKER_GROUP, kind_of
 
 NAMESPACE = "admission"
@@ -606,6 +610,53 @@ def test_who_may_create_pods_may_name_everything(cluster, access):
     with cluster.connected(access, "editor") as editor:
         for number, (spec, _) in enumerate(NAMED_BY_A_POOL.values()):
             editor.create(pool(f"editors-{number}", **spec))
+
+
+WRONG_RULES = {
+    "spec.ingress[0].from[0].ipBlock.cidr: Invalid value": {"dashboardFrom": [{"ipBlock": {"cidr": "10.0.0.0"}}]},
+    "spec.ingress[0].from[0]: Forbidden: may not specify both ipBlock and another peer": {
+        "dashboardFrom": [{"ipBlock": {"cidr": "10.0.0.0/8"}, "podSelector": {}}]
+    },
+    "spec.egress[0].ports[0].port: Invalid value": {"enabled": False, "egress": [{"ports": [{"port": "443"}]}]},
+}
+
+
+@pytest.mark.parametrize("words", WRONG_RULES)
+def test_rules_that_no_cluster_could_have_are_refused_when_helm_installs_them(cluster, words):
+    manifests = Helm(installed_helm()).render(f"--set-json=networkPolicy={json.dumps(WRONG_RULES[words])}")
+    (rules,) = [each for each in manifests if each["metadata"]["name"] == "workergroups-operator-cluster-rules"]
+    rules["metadata"]["namespace"] = NAMESPACE
+    refuse(cluster.create, rules, words)
+
+
+@pytest.fixture
+def served(access, tmp_path):
+    """kubectl, with a chart that serves one other namespace."""
+    kubectl = Kubectl(access, tmp_path)
+    only = ("--show-only=templates/admission_namespaces.yaml", "--set=namespaces={default}")
+    policy = Helm(installed_helm()).run("template", "release", CHART, *only)
+    kubectl("apply", "-f", "-", stdin=policy)
+    yield kubectl
+    kubectl("delete", "-f", "-", stdin=policy)
+
+
+def warning(kubectl, manifest):
+    """What a user is told who creates it."""
+    try:
+        kubectl("create", "--dry-run=server", "--warnings-as-errors", "-f", "-", stdin=json.dumps(manifest))
+    except AssertionError as told:
+        return str(told)
+    return ""
+
+
+@pytest.mark.usefixtures("cluster")
+@pytest.mark.parametrize("manifest", [pool("unserved"), group("unserved")], ids=["pool", "group"])
+def test_who_creates_something_where_no_operator_serves_is_warned(served, manifest):
+    deadline = time.monotonic() + 30
+    while not (told := warning(served, manifest)) and time.monotonic() < deadline:
+        time.sleep(0.5)
+    assert "no operator serves the namespace admission, so nothing will happen: create the object in a" in told
+    assert warning(served, changed(manifest, "metadata.namespace", "default")) == ""
 
 
 def test_a_group_may_take_a_pool_twice_and_needs_to_name_none(cluster):

@@ -27,9 +27,9 @@ class Helm:
         return list(filter(None, yaml.safe_load_all(self.run("template", "release", CHART, *IMAGES, *settings))))
 
     def run(self, command: str, *arguments: str | Path) -> str:
-        """One command's output."""
+        """One command's output. An argument counts instead of the same one here."""
         kubernetes = ["--kube-version=1.35.0", "--namespace=somewhere"] if command == "template" else []
-        done = subprocess.run([self._binary, command, *arguments, *kubernetes], capture_output=True, text=True)
+        done = subprocess.run([self._binary, command, *kubernetes, *arguments], capture_output=True, text=True)
         if done.returncode:
             raise Refused(done.stderr)
         return done.stdout

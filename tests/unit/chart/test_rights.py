@@ -215,12 +215,23 @@ def test_what_pools_and_groups_name_is_only_for_users_with_the_right_to_it(find)
     assert binding == {"policyName": "workergroups-named-objects", "validationActions": ["Deny"]}
 
 
+def test_users_are_warned_of_namespaces_that_are_not_served_if_there_are_any(helm, manifests):
+    """Which warning they get is a test of the API server's."""
+    name = "workergroups-served-namespaces"
+    assert name not in [each["metadata"]["name"] for each in manifests]
+    rendered = [each for each in helm.render("--set=namespaces={a}") if each["metadata"]["name"] == name]
+    specs = {each["kind"]: each["spec"] for each in rendered}
+    (rule,) = specs["ValidatingAdmissionPolicy"]["matchConstraints"]["resourceRules"]
+    assert (rule["resources"], rule["operations"]) == ([kind.plural for kind in USERS_OBJECTS], ["CREATE"])
+    assert specs["ValidatingAdmissionPolicyBinding"] == {"policyName": name, "validationActions": ["Warn"]}
+
+
 NO_OBJECTS_OF_OTHERS = {
     ".clusterName": "pools, which have an owner with the same rights",
     ".accelerator.resourceName": "no object",
     ".resources.claims": "claims that a podTemplate has",
     ".priorityClassName": "no object of the namespace: a ResourceQuota can restrict it",
-    ".pools[].name": "a pool, whose ranks whoever may create groups may make",
+    ".pools[].name": "a pool, whose ranks those make who may create groups",
 }
 
 
