@@ -31,6 +31,7 @@ from workergroups_api.manifest import (
 from workergroups_api.names import MANIFEST_ANNOTATION, OPERATOR_FIELD_MANAGER, network_policy_name, token_secret_name
 from workergroups_api.resource_pool import ResourcePool
 from workergroups_api.vocabulary import Component, Reason
+from workergroups_common.quantities import value_of
 from workergroups_kube import API_ERRORS, Kube, api_error_message
 from workergroups_operator.decisions import Decisions
 from workergroups_operator.events import create_event, object_event
@@ -45,6 +46,8 @@ from workergroups_operator.writes import Writes
 NAMESPACE_WRITES = 2
 # Pods need the other objects, and the API server refuses a RoleBinding without its Role.
 _NEED_OTHERS = {RAY_CLUSTER.kind, DEPLOYMENT.kind, ROLE_BINDING.kind}
+# The fields of a container's resources.
+_RESOURCES = {"requests", "limits"}
 # These are made for one token.
 _NEED_TOKEN = {SECRET.kind, RAY_CLUSTER.kind, DEPLOYMENT.kind}
 
@@ -262,7 +265,8 @@ def covers(live: Any, wanted: Any) -> bool:
     if isinstance(wanted, Mapping):
         if not wanted:
             return live is None or isinstance(live, Mapping)
-        return isinstance(live, Mapping) and all(covers(live.get(key), value) for key, value in wanted.items())
+        alike = _are_quantities_equal if wanted.keys() <= _RESOURCES else covers
+        return isinstance(live, Mapping) and all(alike(live.get(key), value) for key, value in wanted.items())
     if isinstance(wanted, list):
         if not wanted:
             return not live
@@ -272,6 +276,18 @@ def covers(live: Any, wanted: Any) -> bool:
             and all(covers(have, want) for have, want in zip(live, wanted, strict=True))
         )
     return bool(live == wanted)
+
+
+def _are_quantities_equal(live: Any, wanted: Any) -> bool:
+    """Return whether all quantities have the same value: the API server writes 0.5 as 500m."""
+    if not isinstance(live, Mapping) or not isinstance(wanted, Mapping):
+        return covers(live, wanted)
+    return all(_value(live.get(name)) == _value(quantity) for name, quantity in wanted.items())
+
+
+def _value(quantity: Any) -> Any:
+    value = value_of(str(quantity))
+    return quantity if value is None else value
 
 
 def _is_owner(live: Manifest, wanted: Manifest) -> bool:

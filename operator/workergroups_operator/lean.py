@@ -10,7 +10,7 @@ from typing import Any
 
 from workergroups_api import names
 from workergroups_api.manifest import RAY_CLUSTER, REPLICA_SET, RESOURCE_POOL, Kind, Manifest
-from workergroups_operator.observed import NODE_GROUP_LABEL
+from workergroups_operator.observed import NODE_GROUP_LABEL, REMEMBERED
 from workergroups_operator.policy.passed_on import passed_on
 from workergroups_operator.policy.pod_owners import RAY_LABELS, controller
 
@@ -27,6 +27,7 @@ _IDENTITY = (
     "resourceVersion",
     "creationTimestamp",
     "deletionTimestamp",
+    "deletionGracePeriodSeconds",
 )
 _POD_LABELS = (names.CLUSTER_LABEL, names.COMPONENT_LABEL, names.POOL_LABEL, NODE_GROUP_LABEL, *RAY_LABELS)
 _POD_ANNOTATIONS = (names.TEMPLATE_ANNOTATION, names.MADE_FROM_ANNOTATION, names.ROLL_ANNOTATION)
@@ -55,7 +56,7 @@ def identity(metadata: Manifest) -> Manifest:
 def lean_status(status: Any) -> Manifest:
     """Return what remains of the status of an object that cannot be read."""
     found = status if isinstance(status, Mapping) else {}
-    return _bounded_part(found, ("conditions", "observedGeneration"))
+    return _bounded_part(found, ("conditions", "observedGeneration", *REMEMBERED))
 
 
 def lean_pod(pod: Manifest) -> Manifest:

@@ -26,6 +26,10 @@ NODE_GROUP_LABEL = "ray.io/group"
 _KILL_SECONDS = 5.0
 
 
+REMEMBERED = ("release", "idle", "drivers", "roll", "template", "failures")
+"""What the operator knows from an object's status only, also if it cannot read the object. A plan has incarnations."""
+
+
 @dataclass(frozen=True)
 class UnreadableObject:
     """A pool or group that the operator cannot read or serve, such as one that was stored before a field changed."""
@@ -224,10 +228,8 @@ class Observed:
 
 def unreadable(kind: Kind, subject: ResourcePool | WorkerGroup, why: Explanation) -> UnreadableObject:
     """Return a pool or group as one that the operator cannot serve."""
-    known = {
-        "conditions": [condition.to_json() for condition in subject.status.conditions],
-        "observedGeneration": subject.status.observed_generation,
-    }
+    status = subject.status.to_json()
+    known = {name: status[name] for name in ("conditions", "observedGeneration", *REMEMBERED) if name in status}
     return UnreadableObject(kind, {"metadata": subject.metadata, "status": known}, why)
 
 

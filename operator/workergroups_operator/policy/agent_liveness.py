@@ -14,6 +14,8 @@ from workergroups_operator.policy.found_versions import found_versions
 from workergroups_operator.policy.queueing import is_suspended
 from workergroups_operator.timings import Timings
 
+GCS_STORAGE = "workergroups-gcs-storage"
+"""The volume of the head on which the GCS keeps its state."""
 # Since then, Ray can continue a session with a kept state.
 _RETURNS_SINCE = (2, 60)
 _NUMBERS = re.compile("[0-9]+")
@@ -91,5 +93,7 @@ def head_may_return(observed: Observed) -> bool:
 
 
 def _has_claim(observed: Observed) -> bool:
-    head = observed.pools[0].spec.head if observed.pools else None
-    return head is not None and head.gcs_storage is not None
+    """Return whether the head that was lost kept its state on a claim; the spec may have changed since."""
+    template = (observed.ray_cluster or {}).get("spec", {}).get("headGroupSpec", {}).get("template") or {}
+    volumes = template.get("spec", {}).get("volumes") or ()
+    return any(each["name"] == GCS_STORAGE and "persistentVolumeClaim" in each for each in volumes)

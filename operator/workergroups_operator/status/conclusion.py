@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from workergroups_api import names
 from workergroups_api.conditions import Condition, ConditionStatus, Explanation, Finding, merge
@@ -110,9 +110,10 @@ def conclude(
 def _wait(subject: ResourcePool | WorkerGroup, now: datetime, tried_since: datetime | None) -> Wait:
     before = subject.status
     deadline_before = before.deadline if before.observed_generation == subject.generation else None
-    if deadline_before and tried_since and deadline_before < tried_since:
-        deadline_before = None
-    return wait_for_ready(deadline_before, subject.spec.progress_deadline_seconds, now)
+    seconds = subject.spec.progress_deadline_seconds
+    if deadline_before and tried_since and deadline_before - timedelta(seconds=seconds) < tried_since:
+        deadline_before = None  # Each try has the whole time.
+    return wait_for_ready(deadline_before, seconds, now)
 
 
 def agent_lost(inputs: StatusInputs) -> Explanation:

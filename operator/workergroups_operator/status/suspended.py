@@ -14,6 +14,7 @@ from workergroups_api.resource_pool import ResourcePool
 from workergroups_api.vocabulary import FINISHED, SUSPENDED, ConditionType, IdleAction, LaunchState, Reason
 from workergroups_api.worker_group import WorkerGroup
 from workergroups_operator.observed import NODE_GROUP_LABEL, Observed, node_group_of
+from workergroups_operator.policy.bundles import Blocked
 from workergroups_operator.policy.deadline import date_and_time
 from workergroups_operator.policy.idle import ends_at, in_use, named_by
 from workergroups_operator.policy.incarnation import FIRST
@@ -82,6 +83,9 @@ def group_suspended(
     """
     if not group.spec.suspend:
         return _resumed(group)
+    assignment = inputs.decisions.groups.bundles[group.name]
+    if isinstance(assignment, Blocked):  # It has no room in the plan, so nothing is reported of it.
+        return (_suspended_finding("False", assignment.why),)
     why = inputs.decisions.groups.suspended[group.name]
     if unknown is not None:
         return (_suspended_finding("Unknown", unknown),)

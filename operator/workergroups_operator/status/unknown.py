@@ -5,6 +5,7 @@ as a whole, the state is unknown.
 """
 
 from collections.abc import Iterator
+from contextlib import suppress
 from datetime import datetime
 from typing import Any
 
@@ -12,13 +13,13 @@ from pydantic import ValidationError
 
 from workergroups_api.conditions import Condition, Explanation, find, merge
 from workergroups_api.group_status import WorkerGroupStatus
-from workergroups_api.manifest import RESOURCE_POOL, WORKER_GROUP, Kind
+from workergroups_api.manifest import RESOURCE_POOL, WORKER_GROUP, Kind, Manifest
 from workergroups_api.pool_status import ResourcePoolStatus
 from workergroups_api.report import AGENT_FIELDS
 from workergroups_api.resource_pool import ResourcePool
 from workergroups_api.vocabulary import ConditionType
 from workergroups_api.worker_group import WorkerGroup
-from workergroups_operator.observed import Observed, UnreadableObject
+from workergroups_operator.observed import REMEMBERED, Observed, UnreadableObject
 from workergroups_operator.status.conclusion import StatusUpdate, finding
 from workergroups_operator.status.progressing import failed, progressing
 
@@ -31,10 +32,20 @@ def unreadable(odd: UnreadableObject, now: datetime) -> StatusUpdate:
     findings = (ready, progressing(ready, None, now), *failed(ready))
     conditions = merge(previous, findings, int(metadata.get("generation", 0)), now)
     model = ResourcePoolStatus if odd.kind is RESOURCE_POOL else WorkerGroupStatus
-    before = model(conditions=previous, observed_generation=(raw or {}).get("observedGeneration"))
-    after = model(conditions=conditions, observed_generation=metadata.get("generation"))
+    observed_generation = (raw or {}).get("observedGeneration")
+    before = model(conditions=previous, observed_generation=observed_generation, **_remembered(model, raw or {}))
+    after = before.model_copy(update={"conditions": conditions, "observed_generation": metadata.get("generation")})
     ready_before = find(previous, ConditionType.READY)
     return StatusUpdate(odd.kind, metadata, before, after, ready_before, conditions[0], is_readable=False)
+
+
+def _remembered(model: type[ResourcePoolStatus | WorkerGroupStatus], raw: Manifest) -> dict[str, Any]:
+    """Return what the operator must not forget, such as that it has suspended a pool, as far as it can be read."""
+    found: dict[str, Any] = {}
+    for name in model.model_fields.keys() & raw.keys() & set(REMEMBERED):
+        with suppress(ValidationError):
+            found[name] = getattr(model.model_validate({name: raw[name]}), name)
+    return found
 
 
 def _conditions(raw: Any) -> tuple[Condition, ...]:

@@ -14,6 +14,7 @@ from workergroups_api.pod_settings import Head, PodTemplate, Setup
 from workergroups_api.resource_pool import PRODUCT_LABELS, ResourcePool
 from workergroups_api.vocabulary import Component, Container, TopologyMode, Variable
 from workergroups_operator.membership import ClusterKey
+from workergroups_operator.policy.agent_liveness import GCS_STORAGE
 from workergroups_operator.policy.images import Images, image_of
 from workergroups_operator.templates import notice
 from workergroups_operator.templates.executor import with_executor
@@ -46,8 +47,7 @@ _HEAD_REQUESTS = {"cpu": "200m", "memory": "512Mi"}
 # When the first driver connects, which is the executor, Ray would start a process for each CPU.
 _NO_PROCESSES_AHEAD = {"RAY_prestart_worker_first_driver": "0"}
 # Drivers run in the head; a pool can ask for more.
-_GCS_STORAGE = "workergroups-gcs-storage"
-_GCS_STORAGE_DIRECTORY = f"/opt/{_GCS_STORAGE}"
+_GCS_STORAGE_DIRECTORY = f"/opt/{GCS_STORAGE}"
 _HEAD_LIMITS = {"cpu": "8", "memory": "16Gi"}
 _WORKER_REQUESTS = {"cpu": "100m", "memory": "256Mi"}
 # The GCS declares a node dead that does not answer three requests of three seconds each. It begins soon, since a node
@@ -88,7 +88,7 @@ def head_template(
         ),
         "resources": _head_resources(head),
         **given("securityContext", RESTRICTED if restricted else None),
-        "volumeMounts": [*mounts(mounted), {"name": _GCS_STORAGE, "mountPath": _GCS_STORAGE_DIRECTORY}],
+        "volumeMounts": [*mounts(mounted), {"name": GCS_STORAGE, "mountPath": _GCS_STORAGE_DIRECTORY}],
         "ports": [
             {"containerPort": 6379, "name": "gcs-server"},
             {"containerPort": DASHBOARD_PORT, "name": "dashboard"},
@@ -213,8 +213,8 @@ def _group_env(key: ClusterKey) -> Manifest:
 def _gcs_storage(head: Head) -> Manifest:
     """Return the volume on which the GCS keeps its state."""
     if head.gcs_storage is None:
-        return {"name": _GCS_STORAGE, "emptyDir": {}}
-    return {"name": _GCS_STORAGE, "persistentVolumeClaim": {"claimName": head.gcs_storage.claim_name}}
+        return {"name": GCS_STORAGE, "emptyDir": {}}
+    return {"name": GCS_STORAGE, "persistentVolumeClaim": {"claimName": head.gcs_storage.claim_name}}
 
 
 def _variables(values: Mapping[str, str]) -> list[Manifest]:

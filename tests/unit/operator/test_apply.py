@@ -30,6 +30,12 @@ from workergroups_operator.failures import Failures
         ({}, {"a": {}}, True),
         ({}, {"a": []}, True),
         ({"a": [1]}, {"a": []}, False),
+        # The API server writes quantities in its own way.
+        ({"requests": {"cpu": "500m", "memory": "1Gi"}}, {"requests": {"cpu": 0.5, "memory": "1024Mi"}}, True),
+        ({"requests": {"cpu": "2"}, "limits": {"cpu": "2"}}, {"requests": {"cpu": 2}, "limits": {"cpu": "4"}}, False),
+        ({"requests": {}}, {"requests": {"cpu": "1"}}, False),
+        ({"limits": None}, {"limits": {"cpu": "odd"}}, False),
+        ({"cpu": "500m"}, {"cpu": "0.5"}, False),
     ],
 )
 def test_what_others_added_is_no_difference(live, wanted, covered):

@@ -106,6 +106,14 @@ def test_a_culprit_reports_the_exception_and_the_way_out():
     assert (progressing.status, progressing.reason) == ("False", "InternalError")
 
 
+def test_a_pool_that_cannot_be_read_for_a_while_stays_suspended_for_being_idle():
+    slept = {"idle": {"since": NOW.isoformat(), "suspended": True}, "roll": "r", "template": "t"}
+    kept = without_culprits(seen_with(pools=(odd_pool(status=slept),), groups=()), STEPS)
+    (update,) = (update for update in statuses(kept).updates if update.metadata["name"] == "odd")
+    remembered = update.after.to_json()
+    assert (remembered["idle"]["suspended"], remembered["roll"], remembered["template"]) == (True, "r", "t")
+
+
 def test_a_culprit_that_reported_it_before_is_not_written_again():
     kept = without_culprits(seen_with(pools=(odd_pool(),), groups=()), STEPS)
     first = statuses(kept).updates[0]

@@ -3,6 +3,7 @@
 import asyncio
 import copy
 import json
+from datetime import UTC, datetime
 
 import pytest
 
@@ -12,6 +13,7 @@ from workergroups_kube import Page
 from workergroups_operator import lean, observe
 from workergroups_operator.members import observe_members
 from workergroups_operator.membership import ClusterKey, Membership
+from workergroups_operator.observed import deleted_at
 from workergroups_operator.policy.passed_on import QUEUE_LABEL
 from workergroups_operator.policy.spec_limits import MAX_METADATA
 
@@ -102,11 +104,14 @@ def test_what_a_pool_passes_on_is_kept():
 
 def test_of_a_group_that_cannot_be_read_the_conditions_are_kept_within_a_bound():
     condition = {"type": "Ready", "status": "True", "reason": "R", "message": LARGE}
+    failures = [{"message": LARGE}]
     status = {"conditions": [condition] * 1_000, "ranks": {"large": LARGE}, "observedGeneration": 3}
+    status |= {"failures": failures, "other": LARGE}
     (odd,) = observed(of_group={"labels": MANY}, worker=("class", 1), status=status).unreadable
     assert odd.body["status"]["observedGeneration"] == 3
     assert odd.body["status"]["conditions"] == [condition | {"message": LARGE[: lean.MAX_TEXT]}] * lean.MAX_ITEMS
-    assert odd.body["status"].keys() == {"conditions", "observedGeneration"}
+    assert odd.body["status"]["failures"] == [{"message": LARGE[: lean.MAX_TEXT]}]
+    assert odd.body["status"].keys() == {"conditions", "observedGeneration", "failures"}
     assert "labels" not in odd.body["metadata"]
 
 
@@ -139,6 +144,12 @@ def test_of_a_pod_only_what_the_steps_look_at_is_kept():
     (container,) = kept["status"]["containerStatuses"]
     assert container["state"]["waiting"] == {"reason": "R", "message": LARGE[: lean.MAX_TEXT]}
     assert len(json.dumps(kept)) < 4 * SMALL
+
+
+def test_of_a_pod_that_is_being_deleted_it_is_known_since_when():
+    deleted = pod(CONTROLLER)
+    deleted["metadata"] |= {"deletionTimestamp": "2026-01-01T12:00:35Z", "deletionGracePeriodSeconds": 35}
+    assert deleted_at(lean.lean_pod(deleted)) == deleted_at(deleted) == datetime(2026, 1, 1, 12, tzinfo=UTC)
 
 
 def test_of_a_pod_that_cannot_be_the_clusters_only_its_identity_is_kept():

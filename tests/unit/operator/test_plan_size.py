@@ -2,8 +2,8 @@ import json
 
 import pytest
 
-from tests.unit.operator.make import NOW, decided, group, observed, pool
-from workergroups_api.conditions import Explanation
+from tests.unit.operator.make import NOW, decided, group, observed, pool, statuses
+from workergroups_api.conditions import Explanation, find
 from workergroups_api.failure_policy import FailurePolicy, RestartHistory
 from workergroups_api.plan import MAX_BIRTHS, ClusterPlan, PlannedBundles, PlannedGroup
 from workergroups_api.retries import Retries
@@ -48,6 +48,16 @@ def test_the_oldest_that_fit_are_planned_and_the_others_say_why():
     assert late == list(assigned)[-len(late) :]
     assert found[late[0]].why.reason == "ClusterTooLarge"
     assert str(MAX_BYTES) in found[late[0]].why.message
+
+
+def test_a_suspended_group_that_does_not_fit_says_so_and_its_neighbours_are_suspended():
+    policy = {"maxRestarts": 100}
+    groups = tuple(group(f"g{number:03}", suspend=True, failurePolicy=policy) for number in range(400))
+    updates = {each.metadata["name"]: each.after for each in statuses(observed(pools=(pool(),), groups=groups)).updates}
+    first, last = (find(updates[name].conditions, "Suspended") for name in ("g000", "g399"))
+    assert (first.status, first.reason) == ("True", "Suspended")
+    assert (last.status, last.reason) == ("False", "ClusterTooLarge")
+    assert find(updates["g399"].conditions, "Ready").reason == "ClusterTooLarge"
 
 
 def test_a_group_without_bundles_takes_no_room():

@@ -165,6 +165,23 @@ def test_a_pool_that_never_gets_its_nodes_is_released_after_each_deadline():
     assert next_pool.status.release.failures == 4
 
 
+def test_a_try_after_the_spec_has_changed_has_the_whole_time():
+    """The change gives the pool, which has no nodes, another deadline."""
+    begins = NOW + timedelta(seconds=590)
+    changed = pool(
+        onDeadline="Release",
+        progressDeadlineSeconds=600,
+        status=status(**release(5, begins)) | {"observedGeneration": 0},
+    )
+    seen = observed(pools=(changed,), pods=())
+    released, _ = turn(seen)
+    assert released.status.deadline == NOW + timedelta(seconds=600)
+    trying, _ = turn(replace(seen, pools=(released,), at=begins))
+    assert trying.status.deadline == begins + timedelta(seconds=600)
+    again, _ = turn(replace(seen, pools=(trying,), at=begins + timedelta(seconds=599)))
+    assert (again.status.deadline, again.status.release.failures) == (trying.status.deadline, 5)
+
+
 def test_a_pool_that_becomes_ready_starts_over():
     ready = late(**READY, **release(3, PASSED))
     assert turn(observed(pools=(ready,), pods=HALF, agent=CONNECTED))[0].status.release is None

@@ -22,7 +22,11 @@ from workergroups_api.conditions import find
 from workergroups_operator.observed import AgentHeartbeat
 from workergroups_operator.policy.agent_liveness import head_may_return
 
-CLUSTER = child("RayCluster", "actors", spec={})
+
+def cluster(head=None):
+    """The RayCluster whose head was made from that spec."""
+    (made,) = [each for each in wanted(observed(pools=(pool(head=head or {}),))) if each["kind"] == "RayCluster"]
+    return child("RayCluster", "actors", spec=made["spec"])
 
 
 def head_pod(name="actors-head", phase="Running", ray="2.60.0", **more):
@@ -55,16 +59,17 @@ CLAIM = {"gcsStorage": {"claimName": "heads"}}
     ],
 )
 def test_a_head_may_return_if_its_state_outlives_it(heads, head, known, expected):
-    spec = {"head": head} if head else {}
+    # The spec was changed since, and the head not yet restarted.
+    spec = {} if head else {"head": CLAIM}
     parts = {
         "pools": (pool(status=ready_pool().status.to_json(), **spec),),
         "pods": tuple(heads),
         "agent": AgentHeartbeat(SESSION, known),
     }
-    assert head_may_return(observed(**parts, children=CLUSTER)) is expected
+    assert head_may_return(observed(**parts, children=cluster(head))) is expected
     assert not head_may_return(observed(**parts))  # somebody has deleted the cluster
     earlier = parts | {"pools": (pool(**spec),)}  # the session was of another cluster of this name
-    assert not head_may_return(observed(**earlier, children=CLUSTER))
+    assert not head_may_return(observed(**earlier, children=cluster(head)))
     assert not head_may_return(observed(**parts, children=child("RayCluster", "actors", spec={"suspend": True})))
 
 
@@ -91,15 +96,15 @@ RANKS = {"session": SESSION, "incarnation": 1, "state": "Launched", "created": 4
 RAN = {"incarnation": 1, "session": SESSION, "ranks": RANKS}
 
 
-def conclusions(heads, **spec):
+def conclusions(heads, head=None):
     """The updates of pool and group while the head that was known last does not run."""
     trainer = group(status=RAN)
     seen = observed(
-        pools=(pool(status=ready_pool().status.to_json(), **spec),),
+        pools=(pool(status=ready_pool().status.to_json(), head=head or {}),),
         groups=(trainer,),
         pods=(*heads, *workers("p-0", "p-1")),
         agent=AgentHeartbeat(SESSION, (HEAD, SESSION), away_seconds=5.0),
-        children=CLUSTER,
+        children=cluster(head),
     )
     return statuses(seen).updates
 
