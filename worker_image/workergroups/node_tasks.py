@@ -31,15 +31,16 @@ def run_on_nodes(function: Callable[..., T], nodes: Iterable[str], *args: Any, t
 def start_on_node(function: Callable[..., Any], node: str, *args: Any) -> Any:
     """Start the function on that node, on none of its resources; return the reference of its result."""
     strategy = NodeAffinitySchedulingStrategy(node, soft=False)
-    return _task(function).options(scheduling_strategy=strategy).remote(*args)
+    return _remote(function).options(scheduling_strategy=strategy, max_retries=0).remote(*args)
 
 
-def on_node(node: str, **options: Any) -> Any:
-    """Return the decorator for a task or an actor on that node that takes none of its resources."""
-    return ray.remote(num_cpus=0, scheduling_strategy=NodeAffinitySchedulingStrategy(node, soft=False), **options)
+def on_node(node: str, **options: Any) -> Callable[[type], Any]:
+    """Return the decorator for the class of an actor on that node that takes none of its resources."""
+    strategy = NodeAffinitySchedulingStrategy(node, soft=False)
+    return lambda actor_class: _remote(actor_class).options(scheduling_strategy=strategy, **options)
 
 
 @functools.cache
-def _task(function: Callable[..., Any]) -> Any:
-    """Return the function as a task. It is cached, since Ray ships each remote function to the cluster once."""
-    return ray.remote(num_cpus=0, max_retries=0)(function)
+def _remote(function_or_class: Callable[..., Any]) -> Any:
+    """Return it as a task or an actor. It is cached: the GCS keeps each remote function as long as this process."""
+    return ray.remote(num_cpus=0)(function_or_class)

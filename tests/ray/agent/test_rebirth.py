@@ -82,6 +82,22 @@ def test_a_living_rank_is_replaced_and_no_driver_gets_the_old_one(agent):
     assert (first != pids[0], second) == (True, pids[1])
 
 
+def test_ranks_of_two_restarts_come_back_one_restart_after_the_other(agent):
+    trainer = Group(bundles=(("actors", 0, 3),))
+    agent.until(all_ready, trainer)
+    group = workergroups.attach("trainer", timeout=20)
+    pids = group.execute_all_sync("pid")
+    for killed in (1, 2):
+        os.kill(pids[killed], signal.SIGKILL)
+    agent.go_on_until(lambda reports: ranks(reports).failed == "1-2")
+    trainer = dataclasses.replace(trainer, births={1: 1, 2: 2})
+    agent.until(lambda reports: all_ready(reports) and ranks(reports).birth == 2, trainer)
+    first, *others = group.renew(timeout=20).execute_all_sync("pid")
+    assert first == pids[0]
+    assert set(others).isdisjoint(pids)
+    assert launch_record.known() == set()
+
+
 def test_a_successor_of_the_executor_finds_the_rank_and_creates_no_other(agent, tmp_path):
     trainer = Group()
     agent.until(all_ready, trainer)

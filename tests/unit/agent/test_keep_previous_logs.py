@@ -5,8 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.unit.agent.ray_world import rank, state
+from tests.unit.agent.ray_world import rank, reborn, state
 from workergroups.naming import RankName
+from workergroups.ray_private.death import Death
 from workergroups_agent.observer.keep_previous_logs import (
     FOUND_SECONDS,
     GONE_SECONDS,
@@ -62,6 +63,10 @@ def a_rank(number=0, state="ALIVE", incarnation=1, **more):
 
 def dead(number=0, **more):
     return a_rank(number, "DEAD", **more)
+
+
+def a_successor(number=0):
+    return replace(reborn(number, 1), process=process(7))
 
 
 def test_a_rank_that_dies_leaves_its_last_lines(world):
@@ -146,6 +151,42 @@ def test_a_head_that_is_there_after_all_has_lost_no_rank(world, restarts):
         world.start()
     world.look(a_rank(0), dead(1), seconds=FOUND_SECONDS + 1)
     assert world.kept().keys() == {(1, 1)}
+
+
+@pytest.mark.parametrize("news", ["the successor lives", "the head is gone"])
+def test_what_is_kept_of_a_death_gives_way_only_to_another_death(world, news):
+    world.look(a_rank())
+    world.prints(0, "of the first")
+    world.look(dead())
+    world.look(dead(), a_successor(), seconds=SETTLE_SECONDS)
+    world.tails.add(process(7), ["of its successor"])
+    world.keeper.lose_head()
+    world.keeper.lose_head()
+    assert world.kept() == {(1, 0): ("HeadLost", "of its successor\n")}
+    if news == "the successor lives":
+        world.look(dead(), a_successor(), seconds=FOUND_SECONDS + 1)
+        assert world.kept() == {(1, 0): ("ProcessDied", "of the first\n")}
+    else:
+        world.start()
+        world.look(seconds=FOUND_SECONDS + 1)
+        assert world.kept() == {(1, 0): ("HeadLost", "of its successor\n")}
+
+
+def test_a_death_while_the_head_is_away_is_kept_when_its_successor_lives(world):
+    world.look(a_rank())
+    world.prints(0, "of the first")
+    world.keeper.lose_head()
+    world.look(dead())
+    world.look(dead(), a_successor(), seconds=FOUND_SECONDS + 1)
+    assert world.kept() == {(1, 0): ("ProcessDied", "of the first\n")}
+
+
+def test_the_reason_for_a_death_may_be_known_a_moment_later(world):
+    world.look(a_rank())
+    world.prints(0, "the end")
+    world.look(dead())
+    world.look(dead(death=Death("OutOfMemory", "its node had no memory left", "")))
+    assert world.kept() == {(1, 0): ("OutOfMemory", "the end\n")}
 
 
 def test_lines_of_a_group_that_is_gone_are_removed_after_a_while(world):

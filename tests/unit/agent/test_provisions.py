@@ -1,6 +1,7 @@
 """What the launching tasks do on each node before ranks start there."""
 
 import json
+from pathlib import Path
 
 import pytest
 
@@ -46,6 +47,24 @@ def test_no_file_is_written_outside_of_the_directory(tmp_path, name):
 
 def test_a_file_that_is_also_a_folder_is_reported(tmp_path):
     assert "cannot be written" in provide(code(tmp_path, {"a": "x", "a/b.py": "y"}), NOTHING)
+
+
+@pytest.mark.parametrize("files", [{"a": "x", "a/b.py": "y"}, {"a.py": "x", "../b.py": "y"}])
+def test_a_try_that_fails_leaves_nothing(tmp_path, files):
+    provide(code(tmp_path, files), NOTHING)
+    assert list((tmp_path / "code").iterdir()) == []
+
+
+def test_the_slower_of_two_tasks_leaves_nothing(tmp_path, monkeypatch):
+    rename = Path.rename
+
+    def second(draft, target):
+        (target / "of the other").mkdir(parents=True)
+        return rename(draft, target)
+
+    monkeypatch.setattr(Path, "rename", second)
+    assert provide(code(tmp_path, {"a.py": "1"}), NOTHING) is None
+    assert [path.name for path in (tmp_path / "code").iterdir()] == ["digest"]
 
 
 def test_a_directory_that_the_pool_mounts_is_taken_as_it_is(tmp_path):

@@ -308,3 +308,10 @@ def test_an_exception_of_the_run_is_a_failure_of_a_rank_that_lives_or_has_died_s
     expected = [(number, "RunFailed", "ValueError: \ufffdnan", "p-worker-b") for number in (1, 2)]
     assert [(each.rank, each.reason, each.message, each.pod) for each in found.failures] == expected
     assert (found.ready, found.run.returned) == ("0-1,3", 0)
+
+
+def test_an_exception_of_the_run_of_a_rank_that_was_recreated_is_not_that_of_its_predecessor():
+    runs = {"1-2": RunRecord(RunStep.RAISED, "ValueError: nan")}
+    planned = group(runs=True).model_copy(update={"births": {1: 2}})
+    found = run_report(planned, runs, *ranks(0, 2, 3), rank(1, "DEAD"), reborn(1, 2))
+    assert [(each.rank, each.birth, each.reason) for each in found.failures] == [(1, 2, "RunFailed")]

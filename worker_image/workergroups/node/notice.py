@@ -17,7 +17,7 @@ from contextlib import suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from workergroups.node.own_processes import PROCESSES, all_pids, of_this_container, open_files, runs
+from workergroups.node.own_processes import about, all_pids, of_this_container, open_files, runs
 from workergroups_api.vocabulary import Variable
 
 REASON = "Kubernetes ends its pod"
@@ -139,7 +139,7 @@ def end_node(ray_start: Collection[int]) -> None:
 
 def _is_raylet(pid: int) -> bool:
     with suppress(OSError):
-        return (PROCESSES / str(pid) / "comm").read_text().strip() == "raylet"
+        return about(pid, "comm").strip() == "raylet"
     return False
 
 

@@ -32,13 +32,22 @@ def all_pids(processes: Path = PROCESSES) -> list[int]:
     return sorted(int(process.name) for process in processes.iterdir() if process.name.isdigit())
 
 
+def about(pid: int | str, file: str, processes: Path = PROCESSES) -> str:
+    """Return what a file of the kernel's says about a process, whose name in it may be cut within a character.
+
+    Raises:
+        OSError: There is no such process.
+    """
+    return (processes / str(pid) / file).read_text(errors="replace")
+
+
 def read(pid: int | str, processes: Path = PROCESSES) -> KernelProcess:
     """Return what the kernel says about a process.
 
     Raises:
         OSError: There is no such process.
     """
-    fields = (processes / str(pid) / "stat").read_text().rpartition(")")[2].split()
+    fields = about(pid, "stat", processes).rpartition(")")[2].split()
     return KernelProcess(fields[0] in _ENDED, int(fields[1]), int(fields[19]))
 
 
@@ -57,7 +66,7 @@ def container(pid: int | str, processes: Path = PROCESSES) -> str:
     Raises:
         OSError: There is no such process.
     """
-    return (processes / str(pid) / "cgroup").read_text()
+    return about(pid, "cgroup", processes)
 
 
 def of_this_container(pids: Iterable[int]) -> list[int]:

@@ -20,7 +20,7 @@ from collections.abc import Collection, Iterable
 from io import FileIO
 from pathlib import Path
 
-from workergroups.node.own_processes import open_file, open_files
+from workergroups.node.own_processes import about, open_file, open_files
 from workergroups.processes import py_spy
 from workergroups.worker_process.default_worker import FILE_NAME, answer, signals, write_to_memory
 
@@ -104,7 +104,7 @@ def is_writing(pid: int) -> bool:
 def _is_stopped(pid: int) -> bool:
     """Return whether a signal has stopped the process, or a debugger of the kernel's."""
     try:
-        state = re.search(r"^State:\s*(\S)", Path(f"/proc/{pid}/status").read_text(), re.MULTILINE)
+        state = re.search(r"^State:\s*(\S)", about(pid, "status"), re.MULTILINE)
     except OSError:
         return False
     return state is not None and state[1] in "Tt"
@@ -112,7 +112,7 @@ def _is_stopped(pid: int) -> bool:
 
 def _is_in(pid: int, signal_set: str, signal: int) -> bool:
     try:
-        status = Path(f"/proc/{pid}/status").read_text()
+        status = about(pid, "status")
     except OSError:
         return False
     found = re.search(rf"^{signal_set}:\s*([0-9a-f]+)$", status, re.MULTILINE)
@@ -137,10 +137,10 @@ def _memory_of(pid: int) -> Path | None:
     if found is None:
         return None
     try:
-        about = Path(f"/proc/{pid}/fdinfo/{found[0].name}").read_text()
+        opened = about(pid, f"fdinfo/{found[0].name}")
     except OSError:  # it ended
         return None
-    flags = re.search(r"^flags:\s*([0-7]+)$", about, re.MULTILINE)
+    flags = re.search(r"^flags:\s*([0-7]+)$", opened, re.MULTILINE)
     return found[0] if flags is not None and int(flags[1], 8) & os.O_APPEND else None
 
 

@@ -88,7 +88,8 @@ def other_threads() -> list[str]:
     found = []
     for task in Path("/proc/self/task").iterdir():
         with contextlib.suppress(OSError):
-            found += [(task / "comm").read_text().strip()] if task.name != main else []
+            # A name may be cut within a character.
+            found += [(task / "comm").read_text(errors="replace").strip()] if task.name != main else []
     return found
 
 

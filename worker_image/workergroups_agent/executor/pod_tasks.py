@@ -7,15 +7,15 @@ import contextlib
 import logging
 import time
 import uuid
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 import ray
 
 from workergroups.naming import RankName
 from workergroups.node import group_env
-from workergroups.node_tasks import on_node
+from workergroups.node_tasks import on_node, start_on_node
 from workergroups_agent.exchange import PreparedLaunch
 from workergroups_agent.executor import ending, launch_record, launcher
 from workergroups_agent.executor.decide import LaunchGroup, RunGroup
@@ -25,7 +25,6 @@ from workergroups_agent.launch_state import (
     GroupKey,
     Launches,
     LaunchKey,
-    is_complete,
     key_of,
     missing_ranks,
     next_birth,
@@ -37,6 +36,8 @@ from workergroups_api.plan import ClusterPlan, PlannedGroup
 from workergroups_api.vocabulary import LaunchState, Variable
 from workergroups_common.backoff import Backoff
 from workergroups_common.container_env import linked
+
+T = TypeVar("T")
 
 LOGGER = logging.getLogger(__name__)
 CODE_DIRECTORY = "/tmp/workergroups/code"
@@ -74,18 +75,20 @@ class _Task:
 
 
 class LaunchTasks:
-    """Launches, by group UID and incarnation, and how they ended; an incarnation has one at a time."""
+    """Launches, and how they ended; an incarnation has one at a time."""
 
     def __init__(self) -> None:
         self._running: dict[GroupKey, _Task] = {}
         # What those that run wait for, if they do.
         self._waits: dict[GroupKey, str] = {}
-        self._failed: dict[GroupKey, Explanation] = {}
-        self._died: dict[GroupKey, tuple[_Task, Explanation]] = {}
-        self._delayed: dict[GroupKey, tuple[float, Explanation]] = {}
+        # The launch that each group needs next: what became of another one says nothing about it.
+        self._next: dict[GroupKey, LaunchKey] = {}
+        self._failed: dict[LaunchKey, Explanation] = {}
+        self._died: dict[LaunchKey, tuple[_Task, Explanation]] = {}
+        self._delayed: dict[LaunchKey, tuple[float, Explanation]] = {}
         # How often a launch's task did not start.
-        self._tries: dict[GroupKey, int] = {}
-        self._begun: set[GroupKey] = set()
+        self._tries: dict[LaunchKey, int] = {}
+        self._begun: set[LaunchKey] = set()
         # Launches with a record in the GCS; those of earlier executors are adopted at the first look.
         self._recorded: set[LaunchKey] | None = None
 
@@ -94,11 +97,14 @@ class LaunchTasks:
         return Launches(
             prepared=prepared,
             running={key: self._waits.get(key) for key in self._running},
-            delayed={key: why for key, (_, why) in self._delayed.items()},
-            failed=dict(self._failed),
-            died={key: why for key, (_, why) in self._died.items()},
-            begun=frozenset(self._begun),
+            delayed={key: why for key, (_, why) in self._of_next(self._delayed).items()},
+            failed=self._of_next(self._failed),
+            died={key: why for key, (_, why) in self._of_next(self._died).items()},
+            begun=frozenset(key for key, launch in self._next.items() if launch in self._begun),
         )
+
+    def _of_next(self, known: Mapping[LaunchKey, T]) -> dict[GroupKey, T]:
+        return {key: known[launch] for key, launch in self._next.items() if launch in known}
 
     def are_running(self) -> bool:
         """Return whether a task runs, or has ended since the last look."""
@@ -117,20 +123,23 @@ class LaunchTasks:
     ) -> None:
         """Update what is known of launches from Ray's state and the plan."""
         for key, record in ended.items():
-            self._settle(key, self._running.pop(key), record, state)
-        for key in [key for key, (task, _) in self._died.items() if _is_node_gone(task, state)]:
-            del self._died[key]  # its node failed, not the launch: the group is launched elsewhere
+            self._settle(self._running.pop(key), record, state)
+        for launch in [launch for launch, (task, _) in self._died.items() if _is_node_gone(task, state)]:
+            del self._died[launch]  # its node failed, not the launch: the group is launched elsewhere
         now = time.monotonic()
-        self._delayed = {key: held for key, held in self._delayed.items() if held[0] > now}
-        planned = {key_of(group): group for group in plan.groups}
-        self._adopt(planned, state)
+        self._delayed = {launch: held for launch, held in self._delayed.items() if held[0] > now}
+        # A group whose run has ended keeps its incarnation, and has no bundles.
+        planned = {key_of(group): group for group in plan.groups if group.bundles}
+        missing = {key: missing_ranks(group, state) for key, group in planned.items()}
+        self._next = {key: (*key, next_birth(births)) for key, births in missing.items() if births}
+        unfinished = {(*key, birth) for key, births in missing.items() for birth in births}
+        self._adopt(unfinished)
         self._waits = {key: why for key in self._running if (why := self._waits_for(key, planned.get(key))) is not None}
         for key in self._running.keys() - planned.keys():
             with contextlib.suppress(ray.exceptions.RayError, ValueError):
                 ray.kill(self._running.pop(key).launcher)
-        # Launches of groups that are complete, or no longer planned, can be forgotten.
-        unfinished = {key for key, group in planned.items() if not is_complete(group, state)}
-        self._forget_all_but(unfinished | self._running.keys())
+        # Launches whose ranks are all there, or no longer planned, can be forgotten.
+        self._forget_all_but(unfinished | {task.key for task in self._running.values()})
 
     def _waits_for(self, key: GroupKey, group: PlannedGroup | None) -> str | None:
         """Return what a running launch waits for; only for its process or the environment it waits long."""
@@ -154,71 +163,69 @@ class LaunchTasks:
         except Exception as error:
             # Ray's message may hold the user's values, so it is not logged.
             LOGGER.warning("launch of %s/%s cannot be submitted: %s", action.group.name, key[1], type(error).__name__)
-            self._failed[key] = Explanation(LaunchState.LAUNCH_FAILED, f"Ray refuses the launch: {error}")
+            self._failed[action.key] = Explanation(LaunchState.LAUNCH_FAILED, f"Ray refuses the launch: {error}")
             return
         self._recorded = (self._recorded or set()) | {action.key}
         self._running[key] = _Task(
             attempt, action.key, process, ref, time.monotonic(), node_ids, state.nodes[node_ids[0]].pod
         )
 
-    def _settle(self, key: GroupKey, task: _Task, record: launch_record.Record | None, state: RayState) -> None:
+    def _settle(self, task: _Task, record: launch_record.Record | None, state: RayState) -> None:
         own = record if record is not None and record.attempt == task.attempt else None
         claim = launch_record.claimed_by(task.key)
-        LOGGER.info("launch of %s/%s ended: %s", *key, own.state if own else "never began")
-        if own is not None and own.state is LaunchStep.FAILED:
-            self._failed[key] = Explanation(LaunchState.LAUNCH_FAILED, own.message)
-        elif claim is not None and claim != task.attempt:
-            self._begun.add(key)
-        elif own is None and _is_node_gone(task, state):
+        LOGGER.info("launch of %s/%s ended: %s", *task.key[:2], own.state if own else "never began")
+        # With a node, the bundles of ranks are gone, for want of which a launch fails.
+        is_lost = (own is None or own.state is LaunchStep.FAILED) and _is_node_gone(task, state)
+        if own is not None and own.state is LaunchStep.FAILED and not is_lost:
+            self._failed[task.key] = Explanation(LaunchState.LAUNCH_FAILED, own.message)
+        elif claim is not None and (is_lost or claim != task.attempt):
+            self._begun.add(task.key)
+        elif is_lost:
             pass  # the group waits for its pool
         elif own is None or own.state is LaunchStep.LATE:
-            self._retry(key, own.message if own else f"the launching task did not start in pod {task.pod}")
+            self._retry(task.key, own.message if own else f"the launching task did not start in pod {task.pod}")
         elif own.state is LaunchStep.CREATED:
             message = (
                 f"the launching task in pod {task.pod} reported that it created all ranks, but Ray has no record of "
                 "them: see gcs_server.out in /tmp/ray/session_latest/logs of the head's pod, and restart the group"
             )
-            self._died[key] = task, Explanation(LaunchState.LAUNCH_FAILED, message)
+            self._died[task.key] = task, Explanation(LaunchState.LAUNCH_FAILED, message)
         else:
             message = (
                 f"the launching task's process died in pod {task.pod} before it reported a result: see its log in "
                 "/tmp/ray/session_latest/logs there"
             )
-            self._died[key] = task, Explanation(LaunchState.LAUNCH_FAILED, message)
+            self._died[task.key] = task, Explanation(LaunchState.LAUNCH_FAILED, message)
 
-    def _retry(self, key: GroupKey, why: str) -> None:
-        tries = self._tries[key] = self._tries.get(key, 0) + 1
+    def _retry(self, launch: LaunchKey, why: str) -> None:
+        tries = self._tries[launch] = self._tries.get(launch, 0) + 1
         what = f"{why} ({tries} of {MAX_TRIES} tries)"
         seconds = retry_seconds(tries)
         if seconds is None:
             where = "see Ray's reason in /tmp/ray/session_latest/logs/raylet.out there"
-            self._failed[key] = Explanation(LaunchState.LAUNCH_FAILED, f"{what}: {where}")
+            self._failed[launch] = Explanation(LaunchState.LAUNCH_FAILED, f"{what}: {where}")
         else:
-            self._delayed[key] = (
+            self._delayed[launch] = (
                 time.monotonic() + seconds,
                 Explanation(LaunchState.LAUNCHING, f"{what}; retrying soon"),
             )
 
-    def _adopt(self, planned: Mapping[GroupKey, PlannedGroup], state: RayState) -> None:
+    def _adopt(self, unfinished: set[LaunchKey]) -> None:
         """Read once from the GCS how the launches of earlier executors went."""
         if self._recorded is not None:
             return
         self._recorded = launch_record.known()
-        for key, group in planned.items():
-            missing = missing_ranks(group, state)
-            launch = (*key, next_birth(missing)) if missing else None
-            if launch is None or launch not in self._recorded:
-                continue
+        for launch in unfinished & self._recorded:
             record = launch_record.read(launch)
             if record is not None and record.state is LaunchStep.FAILED:
-                self._failed[key] = Explanation(LaunchState.LAUNCH_FAILED, record.message)
+                self._failed[launch] = Explanation(LaunchState.LAUNCH_FAILED, record.message)
             elif launch_record.claimed_by(launch) is not None:
-                self._begun.add(key)
+                self._begun.add(launch)
 
-    def _forget_all_but(self, kept: set[GroupKey]) -> None:
+    def _forget_all_but(self, kept: set[LaunchKey]) -> None:
         recorded = self._recorded or set()
-        self._recorded = {launch for launch in recorded if launch[:2] in kept}
-        for launch in recorded - self._recorded:
+        self._recorded = recorded & kept
+        for launch in recorded - kept:
             launch_record.forget(launch)
         self._begun &= kept
         self._failed = _only(self._failed, kept)
@@ -256,7 +263,7 @@ class EndingTasks:
         node_id = next((node_id for node_id in node_ids if node_id not in hanging), None)
         if not fresh or node_id is None:
             return 0
-        ref = _task(ending.end, node_id).remote(fresh, seconds)
+        ref = start_on_node(ending.end, node_id, fresh, seconds)
         self._running.append(_Ending(frozenset(fresh), node_id, ref, now + seconds + END_SECONDS))
         return len(fresh)
 
@@ -285,8 +292,8 @@ class RunTasks:
         if run is None or key in self._started:
             return
         LOGGER.info("calling %s on all ranks of %s/%d", run.method, action.group.name, key[1])
-        task = _task(launcher.run, action.node_id)
-        self._started[key] = task.remote(action.ranks, run.method, run.keywords), now
+        ref = start_on_node(launcher.run, action.node_id, action.ranks, run.method, run.keywords)
+        self._started[key] = ref, now
 
 
 def _submit(action: LaunchGroup, prepared: PreparedLaunch, attempt: str, node_ids: tuple[str, ...]) -> tuple[Any, Any]:
@@ -312,7 +319,7 @@ def _submit(action: LaunchGroup, prepared: PreparedLaunch, attempt: str, node_id
         env |= group_env.reference(environment.group, environment.digest)
     first, *others = (Provisions(pools[node_id], launch.code_path, environment) for node_id in node_ids)
     problems = [
-        _task(provide, node_id).remote(files, needed)
+        start_on_node(provide, node_id, files, needed)
         for node_id, needed in zip(node_ids[1:], others, strict=True)
         if files is not None or needed.is_any
     ]
@@ -360,11 +367,6 @@ def _check_env(launch: Launch) -> None:
             raise ValueError(f"spec.env: the value of {name} has a character that no variable can hold: remove it")
 
 
-def _task(function: Callable[..., Any], node_id: str) -> Any:
-    """Return the function as a task that runs on that node."""
-    return on_node(node_id, max_retries=0)(function)
-
-
 def _done(refs: list[Any]) -> list[Any]:
     if not refs:
         return []
@@ -376,5 +378,5 @@ def _is_node_gone(task: _Task, state: RayState) -> bool:
     return not set(task.node_ids) <= state.nodes.keys()
 
 
-def _only(held: dict[GroupKey, Any], keys: set[GroupKey]) -> dict[GroupKey, Any]:
+def _only(held: dict[LaunchKey, Any], keys: set[LaunchKey]) -> dict[LaunchKey, Any]:
     return {key: value for key, value in held.items() if key in keys}

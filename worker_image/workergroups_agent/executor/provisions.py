@@ -1,5 +1,6 @@
 """What a node must have before the ranks of a group start there. The launching tasks see to it, in the pools' pods."""
 
+import shutil
 import tempfile
 import time
 from collections.abc import Mapping
@@ -93,17 +94,19 @@ def _write(code: CodeDirectory) -> None:
         return
     target.parent.mkdir(parents=True, exist_ok=True)
     draft = Path(tempfile.mkdtemp(dir=target.parent))
-    for name, text in code.files.items():
-        path = draft / _inside(name)
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(text, encoding="utf-8", errors="surrogatepass")
-    draft.chmod(0o755)
     try:
+        for name, text in code.files.items():
+            path = draft / _inside(name)
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(text, encoding="utf-8", errors="surrogatepass")
+        draft.chmod(0o755)
         draft.rename(target)
     except OSError:
         # Another task on the same node was faster.
         if not target.exists():
             raise
+    finally:
+        shutil.rmtree(draft, ignore_errors=True)  # it is there only if it has not become the target
 
 
 def _inside(name: str) -> PurePosixPath:

@@ -5,7 +5,7 @@ import re
 import threading
 import time
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 
 from workergroups.naming import RankName
@@ -57,7 +57,10 @@ class PreviousLogKeeper:
         self._dying: dict[RankName, _Dying] = {}
         # When Ray's head is lost, its ranks end, and soon this process: lines are written at once, and removed again if
         # the head still runs.
-        self._presumed_dead = {key for key in lines.kept() if self._is_presumed(key)}
+        # If the rank had died before, with an earlier birth, what was kept of that comes back instead.
+        self._presumed_dead: dict[Key, tuple[DeadRank, bytes] | None] = {
+            key: None for key in lines.kept() if self._is_presumed(key)
+        }
         self._lost = -FOUND_SECONDS
         # Since when a group whose lines are kept has not been planned, by UID.
         self._unplanned: dict[str, float] = {}
@@ -116,6 +119,8 @@ class PreviousLogKeeper:
     def _learn(self, state: RayState, *, is_first: bool) -> None:
         dead = {rank.name: rank for rank in state.ranks if not rank.is_alive}
         if not is_first:  # nothing was heard of ranks that died earlier
+            for name in dead.keys() & self._dying.keys():  # that the node had no memory is known a moment later
+                self._dying[name].rank = replace(self._dying[name].rank, death=dead[name].death)
             died = now()
             for name in dead.keys() - self._dead:
                 self._dying[name] = _Dying(dead[name], died, self._clock() + SETTLE_SECONDS)
@@ -130,6 +135,7 @@ class PreviousLogKeeper:
         if known == dying.written:
             return False
         dying.written = known
+        self._presumed_dead.pop(_key(dying.rank.name), None)
         self._write(*known)
         self._note(*known)
         return True
@@ -147,22 +153,30 @@ class PreviousLogKeeper:
     def _presume_dead(self, rank: RankActor, pod: str | None) -> None:
         name, why = rank.name, RankEnd.HEAD_LOST
         failure = RankFailure(rank=name.rank, birth=name.birth or None, reason=why, message=_HEAD_LOST_MESSAGE, pod=pod)
+        if _key(name) not in self._presumed_dead:
+            self._presumed_dead[_key(name)] = self._read(_key(name))
         self._write(_dead_rank(name, failure, now()), self._text(rank))
-        self._presumed_dead.add(_key(name))
 
     def _take_back(self, state: RayState) -> None:
         if self._presumed_dead and self._clock() - self._lost > FOUND_SECONDS:
             living = {_key(rank.name) for rank in state.ranks if rank.is_alive}
-            for key in self._presumed_dead & living:
-                self._lines.remove(key)
-            self._presumed_dead = set()
+            for key in self._presumed_dead.keys() & living:
+                before = self._presumed_dead[key]
+                if before is None:
+                    self._lines.remove(key)
+                else:
+                    self._write(*before)
+            self._presumed_dead = {}
 
     def _is_presumed(self, key: Key) -> bool:
-        try:
-            found = self._lines.read(key)
-        except UnreadableFile:
-            return False
+        found = self._read(key)
         return found is not None and found[0].reason == RankEnd.HEAD_LOST
+
+    def _read(self, key: Key) -> tuple[DeadRank, bytes] | None:
+        try:
+            return self._lines.read(key)
+        except UnreadableFile:
+            return None
 
     def _text(self, rank: RankActor) -> bytes:
         return self._tails.text(rank.process) if rank.process is not None else b""

@@ -202,7 +202,8 @@ def _failure(rank: RankActor, state: RayState) -> RankFailure | None:
     if run is not None and run.step is RunStep.RAISED:
         pod = state.pods.get(rank.node_id)
         message = plain(run.message, MAX_MESSAGE)
-        return RankFailure(rank=rank.name.rank, reason=RankEnd.RUN_FAILED, message=message, pod=pod)
+        name, why = rank.name, RankEnd.RUN_FAILED
+        return RankFailure(rank=name.rank, birth=name.birth or None, reason=why, message=message, pod=pod)
     return None if rank.is_alive else failure_of(rank, state)
 
 
