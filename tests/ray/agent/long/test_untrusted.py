@@ -12,10 +12,10 @@ CURIOUS = """
 import contextlib, ray
 from workergroups_agent.executor.pod_tasks import LaunchTasks
 settle = LaunchTasks._settle
-def fetch_and_settle(self, key, task, *more):
+def fetch_and_settle(self, task, *more):
     with contextlib.suppress(BaseException):
         ray.get(task.ref)
-    settle(self, key, task, *more)
+    settle(self, task, *more)
 LaunchTasks._settle = fetch_and_settle
 """
 CARELESS = """
