@@ -132,7 +132,7 @@ def changes(
         try:
             live = observed.children.get(identity(manifest))
             if live is None or not is_applied(live, manifest):
-                differing.append(manifest)
+                differing.append(manifest if live is None else _of_same(live, manifest))
         except Exception as error:  # The live object may be anything.
             failed[manifest["kind"]] = _explanation(manifest, error)
     unused = tuple((pool, why) for pool in observed.pools if (why := decisions.deleted_pools.get(pool.name)))
@@ -145,6 +145,13 @@ def changes(
     is_open = observed.ray_cluster is None and policy not in observed.children
     fresh = _fresh_token(observed, differing)
     return Changes(delete, fresh, tuple(differing), failed, same, unused, missing, is_open)
+
+
+def _of_same(live: Manifest, manifest: Manifest) -> Manifest:
+    """Return a change of that RayCluster only: a new one, with the head of one that is gone, would be old at once."""
+    if manifest["kind"] != RAY_CLUSTER.kind:
+        return manifest
+    return {**manifest, "metadata": {**manifest["metadata"], "uid": live["metadata"]["uid"]}}
 
 
 def _fresh_token(observed: Observed, differing: Sequence[Manifest]) -> Manifest | None:
@@ -236,11 +243,13 @@ async def _delete_pool(client: Kube, pool: ResourcePool, why: Explanation) -> Ex
 
 
 async def _is_written(client: Kube, manifest: Manifest, failed: dict[str, Explanation]) -> bool:
-    """Write the object. If it has changed since it was read, that change starts another reconcile."""
+    """Write the object. If it has changed or gone since it was read, that starts another reconcile."""
     try:
         await client.apply(manifest)
     except Exception as error:  # Not only API errors: an object may hold what cannot be sent.
-        is_outrun = isinstance(error, ConflictError) and "resourceVersion" in manifest["metadata"]
+        is_outrun = isinstance(error, ConflictError) and not manifest["metadata"].keys().isdisjoint(
+            ("resourceVersion", "uid")
+        )
         if not is_outrun:
             failed[manifest["kind"]] = _explanation(manifest, error)
         return False

@@ -5,11 +5,12 @@ import asyncio
 import pytest
 
 from tests.simulation.api import eventually
+from tests.simulation.faults import Delay, Rule
 from tests.simulation.machines import BROKEN_IMAGE, UNFIT_IMAGE
 from tests.simulation.scene import condition
 from workergroups_api import manifest as kinds
 from workergroups_api.launch import digest
-from workergroups_api.manifest import RESOURCE_POOL, WORKER_GROUP
+from workergroups_api.manifest import RAY_CLUSTER, RESOURCE_POOL, WORKER_GROUP
 from workergroups_api.names import COMPONENT_LABEL, RESTARTED_AT_ANNOTATION
 from workergroups_api.vocabulary import Component
 
@@ -291,3 +292,19 @@ async def test_a_restored_ray_cluster_is_no_reason_to_restart(scene):
     assert pods(scene).keys() == before.keys()
     now = await scene.ready(WORKER_GROUP, "p")
     assert now["status"]["incarnation"] == old["status"]["incarnation"]
+
+
+async def test_a_cluster_that_is_deleted_while_it_is_changed_begins_with_the_present_spec(scene):
+    """The change has the old head, which waits for a restart."""
+    await ready(scene)
+    await scene.edit(RESOURCE_POOL, "p", {"image": "example.test/worker:2"})
+    await scene.until(RESOURCE_POOL, "p", "UpToDate", "False", "OldImage")
+    scene.proxy.begin_faults()
+    late = scene.proxy.rule(Rule(lambda r: r.method == "PATCH" and r.plural == "rayclusters", Delay(2.0), times=1))
+    await scene.edit(RESOURCE_POOL, "p", {"nodes": 4})
+    await eventually("the change", lambda: late.hits)
+    await scene.delete(RAY_CLUSTER, "p")
+    await scene.until(RESOURCE_POOL, "p", "UpToDate", "True", seconds=30)
+    await scene.ready(RESOURCE_POOL, "p", seconds=30)
+    cluster = await scene.get(RAY_CLUSTER, "p")
+    assert "example.test/worker:2" in str(cluster["spec"]["headGroupSpec"])
