@@ -96,9 +96,11 @@ def test_links_lead_somewhere(page):
 
 
 def _anchors(text: str) -> set[str]:
-    """As GitHub makes them from headings."""
-    headings = re.findall(r"(?m)^#+ (.+)$", re.sub(r"(?ms)^```.*?^```$", "", text))
-    return {re.sub(r"[^\w -]", "", heading.lower()).replace(" ", "-") for heading in headings}
+    """As GitHub makes them from headings, and those that a page sets, such as for the rows of a table."""
+    shown = re.sub(r"(?ms)^```.*?^```$", "", text)
+    headings = re.findall(r"(?m)^#+ (.+)$", shown)
+    made = {re.sub(r"[^\w -]", "", heading.lower()).replace(" ", "-") for heading in headings}
+    return made | set(re.findall(r'<a id="([\w-]+)"></a>', shown))
 
 
 def test_the_ways_through_the_code_name_files_that_exist():
