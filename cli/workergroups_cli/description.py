@@ -28,6 +28,7 @@ from .overview import size
 if TYPE_CHECKING:
     from workergroups_api.conditions import Condition
     from workergroups_api.failure_policy import KeptFailure
+    from workergroups_api.job_record import KeptJobRecord
     from workergroups_api.manifest import Manifest
 
 _MARKS = {"True": "green", "False": "red", "Unknown": "yellow"}
@@ -195,12 +196,10 @@ def _running(
 ) -> tuple[list[JobRecord], list[Occupant]]:
     """Return the jobs of the Ray cluster, also those that it has lost, and what runs in the bundles of the pool."""
     records = KeptRecords(cluster, ray_cluster_name)
-    try:
-        kept = records.all()
-        heads = records.heads()
-    except ClientError as error:
-        notes.append(f"the kept records of its jobs cannot be read: {error}")
-        kept, heads = [], set()
+    kept: list[KeptJobRecord] = []
+    heads: set[str] = set()
+    with _noted(notes, "the kept records of its jobs cannot be read"):
+        kept, heads = records.all(), records.heads()
     of_ray, found = _asked_of_ray(cluster, ray_cluster_name, pool, notes)
     return merged(of_ray, kept, heads), found
 

@@ -46,6 +46,8 @@ from workergroups_operator.writes import Writes
 NAMESPACE_WRITES = 2
 # Pods need the other objects, and the API server refuses a RoleBinding without its Role.
 _NEED_OTHERS = {RAY_CLUSTER.kind, DEPLOYMENT.kind, ROLE_BINDING.kind}
+# By these, the API server refuses a change of an object that is another one by now, or has changed.
+_GUARDS = {"uid", "resourceVersion"}
 # The fields of a container's resources.
 _RESOURCES = {"requests", "limits"}
 # These are made for one token.
@@ -132,7 +134,7 @@ def changes(
         try:
             live = observed.children.get(identity(manifest))
             if live is None or not is_applied(live, manifest):
-                differing.append(manifest if live is None else _of_same(live, manifest))
+                differing.append(manifest)
         except Exception as error:  # The live object may be anything.
             failed[manifest["kind"]] = _explanation(manifest, error)
     unused = tuple((pool, why) for pool in observed.pools if (why := decisions.deleted_pools.get(pool.name)))
@@ -145,13 +147,6 @@ def changes(
     is_open = observed.ray_cluster is None and policy not in observed.children
     fresh = _fresh_token(observed, differing)
     return Changes(delete, fresh, tuple(differing), failed, same, unused, missing, is_open)
-
-
-def _of_same(live: Manifest, manifest: Manifest) -> Manifest:
-    """Return a change of that RayCluster only: a new one, with the head of one that is gone, would be old at once."""
-    if manifest["kind"] != RAY_CLUSTER.kind:
-        return manifest
-    return {**manifest, "metadata": {**manifest["metadata"], "uid": live["metadata"]["uid"]}}
 
 
 def _fresh_token(observed: Observed, differing: Sequence[Manifest]) -> Manifest | None:
@@ -247,9 +242,8 @@ async def _is_written(client: Kube, manifest: Manifest, failed: dict[str, Explan
     try:
         await client.apply(manifest)
     except Exception as error:  # Not only API errors: an object may hold what cannot be sent.
-        is_outrun = isinstance(error, ConflictError) and not manifest["metadata"].keys().isdisjoint(
-            ("resourceVersion", "uid")
-        )
+        is_guarded = not _GUARDS.isdisjoint(manifest["metadata"])
+        is_outrun = isinstance(error, ConflictError) and is_guarded
         if not is_outrun:
             failed[manifest["kind"]] = _explanation(manifest, error)
         return False
@@ -291,7 +285,8 @@ def _are_quantities_equal(live: Any, wanted: Any) -> bool:
     """Return whether all quantities have the same value: the API server writes 0.5 as 500m."""
     if not isinstance(live, Mapping) or not isinstance(wanted, Mapping):
         return covers(live, wanted)
-    return all(_value(live.get(name)) == _value(quantity) for name, quantity in wanted.items())
+    pairs = [(live.get(name), quantity) for name, quantity in wanted.items()]
+    return all(have == want or _value(have) == _value(want) for have, want in pairs)
 
 
 def _value(quantity: Any) -> Any:

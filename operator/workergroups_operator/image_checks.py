@@ -14,7 +14,7 @@ from workergroups_api.manifest import POD, RAY_CLUSTER, Manifest, name_of
 from workergroups_api.names import CLUSTER_LABEL, COMPONENT_LABEL
 from workergroups_api.resource_pool import ResourcePool
 from workergroups_api.vocabulary import Component, Reason
-from workergroups_operator.observed import Observed, has_ended, node_group_of
+from workergroups_operator.observed import Observed, entries, has_ended, node_group_of
 from workergroups_operator.policy.pod_trouble import cannot_pull, failed_pull, is_starting
 from workergroups_operator.templates import Templates
 from workergroups_operator.templates.library import READ_ONLY
@@ -88,9 +88,7 @@ def _check(observed: Observed, templates: Templates, pool: ResourcePool) -> Imag
 
 def _images(template: Manifest) -> set[str]:
     """Return the images of a pod template. The user's part of it may be any JSON."""
-    spec = template["spec"] if isinstance(template["spec"], Mapping) else {}
-    lists = [found for field in ("initContainers", "containers") if isinstance(found := spec.get(field), list)]
-    containers = [each for found in lists for each in found if isinstance(each, Mapping)]
+    containers = [*entries(template, "initContainers"), *entries(template, "containers")]
     return {image for each in containers if isinstance(image := each.get("image"), str)}
 
 

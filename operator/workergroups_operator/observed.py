@@ -188,6 +188,12 @@ class Observed:
             return bool(self.pools) and self.pools[0].spec.tls
         return names.TLS_ANNOTATION in annotations_of(self.ray_cluster)
 
+    @property
+    def live_head_template(self) -> Any:
+        """The template of the head in the RayCluster as it is now, which may be anything; None if there is none."""
+        spec = (self.ray_cluster or {}).get("spec", {})
+        return (spec.get("headGroupSpec") or {}).get("template")
+
     def live_node_group(self, name: str) -> Manifest | None:
         """Return the node group of that name in the RayCluster as it is now, if there is one."""
         spec = (self.ray_cluster or {}).get("spec", {})
@@ -236,6 +242,13 @@ def unreadable(kind: Kind, subject: ResourcePool | WorkerGroup, why: Explanation
 def node_group_of(pool: ResourcePool) -> str:
     """Return the name of the pool's node group, which KubeRay calls a worker group, in the RayCluster."""
     return names.node_group(pool.name, pool.uid)
+
+
+def entries(template: Any, field: str) -> list[Mapping[str, Any]]:
+    """Return the entries of a list in a pod template's spec, such as its containers. A template may be anything."""
+    spec = template.get("spec") if isinstance(template, Mapping) else None
+    found = spec.get(field) if isinstance(spec, Mapping) else None
+    return [each for each in found if isinstance(each, Mapping)] if isinstance(found, list) else []
 
 
 def has_ended(pod: Manifest) -> bool:

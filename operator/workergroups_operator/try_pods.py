@@ -27,7 +27,7 @@ from workergroups_operator.desired.raycluster import ray_cluster
 from workergroups_operator.failures import internal_error
 from workergroups_operator.image_checks import ImageCheck
 from workergroups_operator.membership import ClusterKey
-from workergroups_operator.observed import Observed, node_group_of
+from workergroups_operator.observed import Observed, entries, node_group_of
 from workergroups_operator.policy.generated_names import without_generated_names
 from workergroups_operator.policy.leaving_pods import Replicas
 from workergroups_operator.policy.suspension import is_off
@@ -220,19 +220,16 @@ def not_kept(
 
 def _fits_after(why: Explanation, name: str, observed: Observed, templates: Templates) -> bool:
     """Return whether only a quota refuses the new pod, which has room once the old one, of the same size, is gone."""
-    spec = (observed.ray_cluster or {}).get("spec", {})
     if name == Component.HEAD:
-        old, new = (spec.get("headGroupSpec") or {}).get("template"), templates.head
+        old, new = observed.live_head_template, templates.head
     else:
         old, new = (observed.live_node_group(name) or {}).get("template"), templates.workers[name]
     return _QUOTA in why.message and _resources(old) == _resources(new)
 
 
 def _resources(template: Any) -> list[Any]:
-    """Return the resources of a pod's containers. The live template may be anything."""
-    spec = template.get("spec") if isinstance(template, Mapping) else None
-    containers = spec.get("containers") if isinstance(spec, Mapping) else None
-    return [each.get("resources") for each in containers or () if isinstance(each, Mapping)]
+    """Return the resources of a pod's containers."""
+    return [each.get("resources") for each in entries(template, "containers")]
 
 
 def _template_digest(template: Manifest | None) -> str | None:

@@ -42,8 +42,12 @@ def _owners(observed: Observed, child: tuple[str, str]) -> list[Manifest]:
 
 
 def guarded(manifest: Manifest, observed: Observed) -> Manifest:
-    """Return the manifest so that the API server refuses it if a queue may have resumed the RayCluster meanwhile."""
+    """Return the manifest so that the API server refuses it if the RayCluster has gone meanwhile, or may have resumed.
+
+    Of one that has gone, the manifest has the head, which would be old in a new one at once. A queue resumes another.
+    """
     live = observed.ray_cluster
-    if manifest["kind"] != RAY_CLUSTER.kind or live is None or not is_queued(live):
+    if manifest["kind"] != RAY_CLUSTER.kind or live is None:
         return manifest
-    return manifest | {"metadata": manifest["metadata"] | {"resourceVersion": live["metadata"]["resourceVersion"]}}
+    known = ("uid", "resourceVersion") if is_queued(live) else ("uid",)
+    return manifest | {"metadata": manifest["metadata"] | {field: live["metadata"][field] for field in known}}

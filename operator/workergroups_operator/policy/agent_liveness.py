@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from enum import Enum
 
 from workergroups_api.vocabulary import Component
-from workergroups_operator.observed import AgentHeartbeat, Observed, is_running
+from workergroups_operator.observed import AgentHeartbeat, Observed, entries, is_running
 from workergroups_operator.policy.found_versions import found_versions
 from workergroups_operator.policy.queueing import is_suspended
 from workergroups_operator.timings import Timings
@@ -94,6 +94,5 @@ def head_may_return(observed: Observed) -> bool:
 
 def _has_claim(observed: Observed) -> bool:
     """Return whether the head that was lost kept its state on a claim; the spec may have changed since."""
-    template = (observed.ray_cluster or {}).get("spec", {}).get("headGroupSpec", {}).get("template") or {}
-    volumes = template.get("spec", {}).get("volumes") or ()
-    return any(each["name"] == GCS_STORAGE and "persistentVolumeClaim" in each for each in volumes)
+    volumes = entries(observed.live_head_template, "volumes")
+    return any(each.get("name") == GCS_STORAGE and "persistentVolumeClaim" in each for each in volumes)

@@ -12,12 +12,12 @@ from workergroups_operator.templates.stamp import as_applied, digest_of, note
 
 def live_head(observed: Observed) -> Manifest | None:
     """Return the head's template; None if there is none, or if it was changed."""
-    return as_applied((observed.ray_cluster or {}).get("spec", {}).get("headGroupSpec", {}).get("template"))
+    return as_applied(observed.live_head_template)
 
 
 def admitted_head(observed: Observed) -> Manifest | None:
     """Return the head's template, with what a queue has added; None if it has no metadata."""
-    return _with_metadata((observed.ray_cluster or {}).get("spec", {}).get("headGroupSpec", {}).get("template"))
+    return _with_metadata(observed.live_head_template)
 
 
 def admitted_nodes(observed: Observed, pool: ResourcePool) -> Manifest | None:

@@ -154,7 +154,9 @@ def test_an_unused_pool_is_deleted_as_it_was_read_and_an_event_tells_why(error, 
     assert ("ResourcePool" in failures.by_kind) is is_failure
 
 
-@pytest.mark.parametrize(("metadata", "is_failure"), [({"resourceVersion": "7"}, False), ({}, True)])
+@pytest.mark.parametrize(
+    ("metadata", "is_failure"), [({"resourceVersion": "7"}, False), ({"uid": "u"}, False), ({}, True)]
+)
 def test_who_comes_second_where_a_queue_may_write_has_not_failed(metadata, is_failure):
     class Quicker:
         async def apply(self, manifest):
