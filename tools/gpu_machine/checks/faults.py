@@ -7,7 +7,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 
 from tools.console import ToolError
@@ -27,27 +27,33 @@ class Fault:
     method: str
     # By when all compute again, from the call on.
     seconds: float
-    # What the driver's error says.
+    # What the driver's error says; LAST is the last rank.
     error: str
-    # What the status says of the failure; None if the ranks live on.
+    # The same of the failure in the status; None if the ranks live on.
     failure: str | None
+
+    def of(self, last: int) -> "Fault":
+        """Return what is expected if this is the last rank."""
+        number = str(last)
+        failure = self.failure and self.failure.replace("LAST", number)
+        return replace(self, error=self.error.replace("LAST", number), failure=failure)
 
 
 _FAULTS = {
-    "hang": Fault("hang", 40, r"rank 1", r'(?=.*Hung)(?=.*rank"?:? 1)'),
-    "kill": Fault("long_sum", _KILLED_AFTER + 20, r"rank 1", r"SIGKILL|killed"),
-    "out-of-memory": Fault("out_of_memory", 20, r"(?s)rank 1.*OutOfMemory|OutOfMemory.*rank 1", None),
-    "illegal-access": Fault("illegal_access", 20, r"rank 1", r"(?s)illegal memory access.*CUDA_VISIBLE_DEVICES"),
-    "device-assert": Fault("device_assert", 20, r"rank 1", r"(?s)device-side assert.*CUDA_VISIBLE_DEVICES"),
-    "exit": Fault("exit_at_once", 20, r"rank 1", r"ranks\.py"),
-    "child": Fault("leave_child", 60, r"rank 1", r"SIGKILL|killed"),
-    "daemon": Fault("leave_daemon", 60, r"rank 1", r"SIGKILL|killed"),
+    "hang": Fault("hang", 40, r"rank LAST", r'(?=.*Hung)(?=.*rank"?:? LAST)'),
+    "kill": Fault("long_sum", _KILLED_AFTER + 20, r"rank LAST", r"SIGKILL|killed"),
+    "out-of-memory": Fault("out_of_memory", 20, r"(?s)rank LAST.*OutOfMemory|OutOfMemory.*rank LAST", None),
+    "illegal-access": Fault("illegal_access", 20, r"rank LAST", r"(?s)illegal memory access.*CUDA_VISIBLE_DEVICES"),
+    "device-assert": Fault("device_assert", 20, r"rank LAST", r"(?s)device-side assert.*CUDA_VISIBLE_DEVICES"),
+    "exit": Fault("exit_at_once", 20, r"rank LAST", r"ranks\.py"),
+    "child": Fault("leave_child", 60, r"rank LAST", r"SIGKILL|killed"),
+    "daemon": Fault("leave_daemon", 60, r"rank LAST", r"SIGKILL|killed"),
 }
 
 
 def check(name: str, site: Site) -> None:
     """Let a driver meet one fault, and watch."""
-    fault = _FAULTS[name]
+    fault = _FAULTS[name].of(site.gpus - 1)
     pods.have_ranks(site)
     before = pods.used_memory(site)
     failures_before = len(pods.status(site, "workergroup/gpu").get("failures", ()))
@@ -82,7 +88,7 @@ def _judge(site: Site, fault: Fault, printed: str, failures_before: int) -> None
 
 
 def _drive(name: str, fault: Fault, site: Site) -> str:
-    """Run the driver, print its lines as they come, and kill rank 1 if that is the fault; return what it printed."""
+    """Run the driver, print its lines as they come, and kill the last rank if that is the fault; return them."""
     printed = []
     running = pods.driving(site, "meet_fault", fault.method, seconds=_DRIVER_SECONDS, errors=subprocess.STDOUT)
     with running as driver:
@@ -90,7 +96,7 @@ def _drive(name: str, fault: Fault, site: Site) -> str:
             text = line.decode(errors="replace").rstrip()
             printed.append(text)
             site.say(f"driver| {text}")
-            if name == "kill" and (found := re.match(r"processes: \S+ (\S+/\d+)", text)):
+            if name == "kill" and (found := re.match(r"processes: .*?(\S+/\d+)$", text)):
                 threading.Timer(_KILLED_AFTER, pods.kill, (site, found[1])).start()
     return "\n".join(printed)
 

@@ -9,7 +9,10 @@ GIB = 15
 
 
 def check(site: Site) -> None:
-    """Let rank 1 end twice."""
+    """Let rank 1 end twice; with one GPU there are no peers."""
+    if site.gpus == 1:
+        site.say("left out: it needs two GPUs")
+        return
     pods.clear(site.kubectl)
     pods.have_code(site)
     alone = group("replica")["spec"]["failurePolicy"] | {"restart": "Rank"}

@@ -39,7 +39,7 @@ def _referrers(of: Any, known: list[Any]) -> str:
 
 
 class Rank(Worker):
-    """One rank with a tensor on its device. Faults happen on rank 1."""
+    """One rank with a tensor on its device. Faults happen on the last rank."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -150,8 +150,8 @@ class Rank(Worker):
 
     @register(Dispatch.ONE_TO_ALL)
     def hang(self) -> float:
-        """Rank 1 leaves the others alone in an all-reduce."""
-        if self.rank == 1:
+        """The last rank leaves the others alone in an all-reduce."""
+        if self.rank == self.world_size - 1:
             time.sleep(600)
         return self.total()
 
@@ -166,8 +166,8 @@ class Rank(Worker):
 
     @register(Dispatch.ONE_TO_ALL)
     def out_of_memory(self) -> int:
-        """Rank 1 asks for a tebibyte."""
-        if self.rank == 1:
+        """The last rank asks for a tebibyte."""
+        if self.rank == self.world_size - 1:
             self.big = torch.empty(1 << 40, dtype=torch.uint8, device="cuda")
         return int(torch.cuda.memory_allocated())
 
@@ -180,16 +180,16 @@ class Rank(Worker):
 
     @register(Dispatch.ONE_TO_ALL)
     def leave_child(self) -> None:
-        """Rank 1 is killed while a process that it has started holds memory of the device."""
+        """The last rank is killed while a process that it has started holds memory of the device."""
         self._leave(own_session=False)
 
     @register(Dispatch.ONE_TO_ALL)
     def leave_daemon(self) -> None:
-        """Rank 1 is killed while a process that it has started, in its own session, holds memory of the device."""
+        """The same, and the process has a session of its own."""
         self._leave(own_session=True)
 
     def _leave(self, *, own_session: bool) -> None:
-        if self.rank == 1:
+        if self.rank == self.world_size - 1:
             command = [sys.executable, "-c", HOLD]
             child = subprocess.Popen(command, stdout=subprocess.PIPE, start_new_session=own_session)
             assert child.stdout is not None
@@ -198,8 +198,8 @@ class Rank(Worker):
 
     @register(Dispatch.ONE_TO_ALL)
     def illegal_access(self) -> float:
-        """Rank 1 writes to memory that the driver has taken back behind torch's back."""
-        if self.rank == 1:
+        """The last rank writes to memory that the driver has taken back behind torch's back."""
+        if self.rank == self.world_size - 1:
             lost = torch.zeros(1 << 26, device="cuda")
             torch.cuda.synchronize()
             ctypes.CDLL("libcuda.so.1").cuMemFree_v2(ctypes.c_uint64(lost.data_ptr()))
@@ -209,16 +209,16 @@ class Rank(Worker):
 
     @register(Dispatch.ONE_TO_ALL)
     def device_assert(self) -> float:
-        """Rank 1 reads an element that does not exist."""
-        if self.rank == 1:
+        """The last rank reads an element that does not exist."""
+        if self.rank == self.world_size - 1:
             self.x[torch.tensor([1 << 40], device="cuda")]
             torch.cuda.synchronize()
         return float((self.x + 1)[0])
 
     @register(Dispatch.ONE_TO_ALL)
     def exit_at_once(self) -> None:
-        """Rank 1 ends its process without a word."""
-        if self.rank == 1:
+        """The last rank ends its process without a word."""
+        if self.rank == self.world_size - 1:
             os._exit(7)
 
 
