@@ -14,7 +14,19 @@ if TYPE_CHECKING:
     from workergroups_api.report import DeadRank
 
     from .api_server.cluster import Cluster
-    from .errors import CannotBeReadyError, ClientError, DeadlineError, NotFoundError, UnreachableError
+    from .errors import (
+        CannotBeReadyError,
+        ClientError,
+        ConflictError,
+        DeadlineError,
+        ForbiddenError,
+        NotFoundError,
+        NotInstalledError,
+        NotRunningError,
+        NotSeenError,
+        UnauthorizedError,
+        UnreachableError,
+    )
     from .handles.group import Group
     from .handles.pool import Pool
     from .jobs.jobs import Job
@@ -33,18 +45,24 @@ __all__ = [
     "ClientError",
     "Cluster",
     "Condition",
+    "ConflictError",
     "DeadRank",
     "DeadlineError",
+    "ForbiddenError",
     "Group",
     "Job",
     "JobRecord",
     "NotFoundError",
+    "NotInstalledError",
+    "NotRunningError",
+    "NotSeenError",
     "PausedProcess",
     "Pool",
     "PreviousLog",
     "RankActor",
     "RayConnection",
     "Status",
+    "UnauthorizedError",
     "UnreachableError",
 ]
 
@@ -55,18 +73,24 @@ _MODULES = {
     "ClientError": ".errors",
     "Cluster": ".api_server.cluster",
     "Condition": "workergroups_api.conditions",
+    "ConflictError": ".errors",
     "DeadRank": "workergroups_api.report",
     "DeadlineError": ".errors",
+    "ForbiddenError": ".errors",
     "Group": ".handles.group",
     "Job": ".jobs.jobs",
     "JobRecord": ".jobs.records",
     "NotFoundError": ".errors",
+    "NotInstalledError": ".errors",
+    "NotRunningError": ".errors",
+    "NotSeenError": ".errors",
     "PausedProcess": ".pods.pauses",
     "Pool": ".handles.pool",
     "PreviousLog": ".pods.previous",
     "RankActor": ".ray_cluster.ranks",
     "RayConnection": ".ray_cluster.connection",
     "Status": ".objects.status",
+    "UnauthorizedError": ".errors",
     "UnreachableError": ".errors",
 }
 

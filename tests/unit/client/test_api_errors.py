@@ -1,6 +1,7 @@
 """Whatever a server answers, `workergroups status` prints one error that says what to do, and no traceback."""
 
 import copy
+import inspect
 import json
 import os
 import socket
@@ -9,9 +10,11 @@ import threading
 
 import pytest
 
+import workergroups_client
 from tests.unit.client.api_server import POOLS, Answer, Authority, api_server, kubeconfig, listed, refused
 from tests.unit.client.fake_cluster import condition, group, head, pool
 from workergroups_cli.app import main
+from workergroups_client import errors
 from workergroups_client.api_server import rest
 from workergroups_client.api_server.api_errors import Place, refusal
 from workergroups_client.errors import ForbiddenError, NotFoundError
@@ -421,3 +424,10 @@ def test_whatever_an_object_lacks_there_is_an_error_that_can_be_understood(statu
         told = status("https://cluster.example", *words, code=None)
         assert "This is unexpected" not in told, (variant, told)
     assert f"{CORE}pods" in asked
+
+
+def test_every_error_of_the_client_can_be_imported_from_it():
+    names = [name for name, each in inspect.getmembers(errors, inspect.isclass) if each.__module__ == errors.__name__]
+    assert "ForbiddenError" in names
+    assert [getattr(workergroups_client, name) for name in names] == [getattr(errors, name) for name in names]
+    assert set(names) <= set(workergroups_client.__all__)

@@ -76,6 +76,19 @@ def test_what_the_pages_call_a_reason_is_one():
         assert [word for word in said if word not in known] == [], page.name
 
 
+def test_the_index_of_reasons_leads_to_each_row_of_its_reason():
+    index = TROUBLESHOOTING.split("\n## ")[0]
+    listed = dict(
+        re.findall(r"(?m)(?:^|[ \[])([A-Z]\w+)(?:\]|(?= \[1\]))((?:\(#[\w-]+\)|[ \n]\[\d\]\(#[\w-]+\))+)", index)
+    )
+    rows: dict[str, list[str]] = {}
+    for cell in _advised():
+        for anchor, reason in re.findall(r'<a id="([\w-]+)"></a>(\w+)', cell):
+            rows.setdefault(reason, []).append(anchor)
+    assert {reason: re.findall(r"#([\w-]+)", links) for reason, links in listed.items()} == rows
+    assert list(listed) == sorted(listed, key=str.lower)
+
+
 def _advised() -> list[str]:
     return [row[0] for header, rows in tables(TROUBLESHOOTING) if header[0].startswith("reason") for row in rows]
 
