@@ -54,7 +54,12 @@ async def soak(access: Access, clusters: int, seconds: float) -> list[Sample]:
             storm = Storm(scene, Etcd(access.etcd, session), names, choices)
             blowing = asyncio.create_task(storm.blow())
             try:
-                return [sample async for sample in _looks(program, storm, seconds)]
+                samples = [sample async for sample in _looks(program, storm, seconds)]
+                if blowing.done():
+                    await blowing  # What ended it is why nothing was read any more.
+                if idle := storm.idle():
+                    raise RuntimeError(f"never happened: {', '.join(idle)}")
+                return samples
             finally:
                 blowing.cancel()
                 await asyncio.gather(blowing, return_exceptions=True)

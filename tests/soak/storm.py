@@ -30,10 +30,8 @@ class Storm:
         self._random = choices
         self.writes: Counter[str] = Counter()
 
-    async def blow(self) -> None:
-        """Write until cancelled."""
         # For how many seconds each rests between two writes.
-        writers: tuple[tuple[str, Callable[[], Awaitable[int | None]], float], ...] = (
+        self._writers: tuple[tuple[str, Callable[[], Awaitable[int | None]], float], ...] = (
             ("Leases renewed", self._renew, LEASE_REST),
             ("groups edited", self._edit_group, 0.1),
             ("pods changed", self._change_pod, 0.1),
@@ -42,9 +40,16 @@ class Storm:
             ("pools created and deleted", self._create_and_delete, 1.0),
             ("watches cut off", self._cut_off, 20.0),
         )
+
+    def idle(self) -> list[str]:
+        """Return what was never written."""
+        return [name for name, *_ in self._writers if not self.writes[name]]
+
+    async def blow(self) -> None:
+        """Write until cancelled."""
         await self._scene.group(LARGE, worker={"class": "train.Trainer", "args": ["x" * LARGE_BYTES]})
         async with asyncio.TaskGroup() as tasks:
-            for name, write, rest in writers:
+            for name, write, rest in self._writers:
                 tasks.create_task(self._repeat(name, write, rest))
 
     async def _repeat(self, name: str, write: Callable[[], Awaitable[int | None]], rest: float) -> None:

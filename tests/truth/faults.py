@@ -16,8 +16,10 @@ from .stage import Answer, Stage
 from .watch import GROUPS, POOLS
 
 BOTH = (POOLS, GROUPS)
-# For a shell in the head's container.
-SIGNAL_GCS = 'for p in /proc/[0-9]*; do [ "$(cat $p/comm)" = gcs_server ] && kill -{} ${{p#/proc/}}; done; true'
+# For a shell in the head's container; it fails if there is no GCS.
+SIGNAL_GCS = """
+for p in /proc/[0-9]*; do [ "$(cat $p/comm)" = gcs_server ] && kill -{} ${{p#/proc/}} && found=yes; done; [ "$found" ]
+"""
 
 Act = Callable[[Stage, Answer, ExitStack], None]
 
@@ -155,7 +157,14 @@ def _stop(component: Component, container: Container, program: str) -> Act:
 
 
 _stop_observer = _stop(Component.AGENT, Container.OBSERVER, "workergroups_agent.observer")
-_stop_executor = _stop(Component.HEAD, Container.HEAD, "workergroups_agent.executor")
+
+
+def _stop_executor(stage: Stage, _answer: Answer, undo: ExitStack) -> None:
+    with undo:
+        machine.stop_in_container(
+            _container_id(stage, Component.HEAD, Container.HEAD), "workergroups_agent.executor", undo
+        )
+        time.sleep(20)
 
 
 def _worker_node(stage: Stage) -> str:
@@ -194,7 +203,7 @@ NO_FAULTS = (
     NoFault("deadline", "deadlines edited", _edit_deadline, 6),
     NoFault("agent", "agent pod deleted", _replace_agent, 6, may_be_unknown=True),
     NoFault("operator", "both operators restarted", _restart_operator, 10),
-    NoFault("executor", "executor frozen", _stop_executor, 10, needs_local=True),
+    NoFault("executor", "executor stopped for 20 s", _stop_executor, 10, needs_local=True),
     NoFault("api-server", "API server stopped for 20 s", _stop_api_server, 20, needs_local=True),
     NoFault("gcs-killed", "GCS killed", _kill_gcs, 15, may_be_unknown=True),
     NoFault(

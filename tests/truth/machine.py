@@ -24,8 +24,9 @@ def is_local() -> bool:
 def stop_daemon(name: str, undo: ExitStack) -> None:
     """Stop a daemon of the control plane."""
     pid = processes.pid(name)
-    if pid is not None:
-        _stop([pid], undo)
+    if pid is None:
+        raise RuntimeError(f"{name} does not run")
+    _stop([pid], undo)
 
 
 def stop_node(node: str, undo: ExitStack) -> None:
@@ -59,7 +60,10 @@ def stop_in_container(container_id: str, words: str, undo: ExitStack) -> None:
 
 def kill_container(container_id: str) -> None:
     """Kill all processes of a container, as the kernel does when it has no memory left."""
-    for pid in _in_container(container_id):
+    pids = _in_container(container_id)
+    if not pids:
+        raise RuntimeError(f"no process in container {container_id}")
+    for pid in pids:
         _signal(pid, signal.SIGKILL)
 
 

@@ -50,6 +50,7 @@ class Watch:
         self._news = threading.Condition()
         self._processes: dict[str, subprocess.Popen[str]] = {}
         self._closed = False
+        self._failure: Exception | None = None
         self._threads = [threading.Thread(target=self._follow, args=(plural,)) for plural in self._paths]
 
     def __enter__(self) -> Self:
@@ -68,6 +69,8 @@ class Watch:
     def history(self, plural: str, name: str, since: float = 0.0) -> list[Seen]:
         """Return the observations of an object since a time."""
         with self._news:
+            if self._failure is not None:
+                raise self._failure
             return [seen for seen in self._histories[plural, name] if seen.at >= since]
 
     def latest(self, plural: str, name: str) -> Seen:
@@ -87,6 +90,12 @@ class Watch:
         return True
 
     def _follow(self, plural: str) -> None:
+        try:
+            self._watch(plural)
+        except Exception as error:  # Nothing is recorded any more: history() raises it.
+            self._failure = error
+
+    def _watch(self, plural: str) -> None:
         """Watch the kind; the API server ends each watch after a while, so start another."""
         while True:
             with self._news:

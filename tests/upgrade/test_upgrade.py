@@ -11,6 +11,7 @@ import pytest
 from tests.cluster.conftest import ACCUMULATOR
 from tests.cluster.drivers import look
 from tests.cluster.kubectl import config_map, group, new_namespace, pool
+from tests.truth.watch import ABSENT, GROUPS, POOLS, Watch
 from tests.upgrade.versions import earlier_checkout, install, operator_images, roll_back
 from tools.console import REPOSITORY
 
@@ -50,27 +51,11 @@ class Driver:
         self._process.wait()
 
 
-class Watch:
-    """Whether pool and group were ever not ready; Unknown is what they are while an agent is replaced."""
-
-    def __init__(self, namespace):
-        self._namespace, self._ends, self.denials = namespace, threading.Event(), []
-        self._thread = threading.Thread(target=self._look, daemon=True)
-
-    def _look(self):
-        while not self._ends.wait(0.3):
-            for kind in ("resourcepool", "workergroup"):
-                ready = self._namespace.ready(kind, "actors")
-                if ready.get("status") == "False":
-                    self.denials.append((kind, ready["reason"], ready["message"]))
-
-    def __enter__(self):
-        self._thread.start()
-        return self
-
-    def __exit__(self, *_):
-        self._ends.set()
-        self._thread.join()
+def denials(watch):
+    """When pool and group were not ready; Unknown is what they are while an agent is replaced."""
+    histories = {plural: watch.history(plural, "actors") for plural in (POOLS, GROUPS)}
+    assert all(histories.values()), histories
+    return [seen for history in histories.values() for seen in history if seen.status in ("False", ABSENT)]
 
 
 def pods(namespace):
@@ -84,7 +69,7 @@ def unharmed(namespace, change):
     before, ranks, driver = pods(namespace), look(namespace, "actors", "actors"), Driver(namespace)
     try:
         namespace.until(lambda: driver.turns()[0], lambda turns: turns > 3, 30)
-        with Watch(namespace) as watch:
+        with Watch(namespace.name) as watch:
             images = operator_images()
             change()
             # A pod of the version before may still be ending.
@@ -94,7 +79,7 @@ def unharmed(namespace, change):
             turns, _ = driver.turns()
             time.sleep(5)
             assert driver.turns()[0] > turns
-        assert watch.denials == []
+            assert denials(watch) == []
         assert driver.turns()[1] == {tuple(rank["pid"] for rank in ranks[0])}
     finally:
         driver.end()
