@@ -6,9 +6,9 @@ import time
 
 import pytest
 
+from tests.ray.agent.alone.test_warm_ranks import call, is_ready, next_of, until_warm
 from tests.ray.agent.planned import Group, pool
 from tests.ray.agent.test_executor import all_ready, ranks
-from tests.ray.agent.test_warm_ranks import call, is_ready, next_of, until_warm
 from workergroups_api.plan import PlannedPreflight
 
 CODE = """

@@ -22,14 +22,17 @@ MODULE = Path(__file__).parent / "go"
 START_SECONDS = 90
 # Of its webhooks, only these are registered: the others are for kinds that it does not serve here.
 SERVED = {"clusterqueues", "cohorts", "localqueues", "rayclusters", "resourceflavors", "workloads"}
-# With certificates of one's own, it looks for those of its metrics in a fixed place below /etc. It gets an /etc of its
-# own, so that nothing is written to the machine's.
+# With certificates of one's own, it looks for them in fixed places, for its metrics and for its visibility API. It gets
+# a root and an /etc of its own, so that nothing is written to the machine's.
 START = """
-mkdir upper work
+mkdir upper work root
 mount -t overlay overlay -o lowerdir=/etc,upperdir=$PWD/upper,workdir=$PWD/work /etc
-mkdir -p /etc/kueue/metrics/certs
+mount -t tmpfs tmpfs root
+for each in /*/; do mkdir root$each; mount --rbind $each root$each; done
+mkdir -p /etc/kueue/metrics/certs root/visibility
 cp tls.crt tls.key /etc/kueue/metrics/certs
-exec "$@"
+cp tls.crt tls.key root/visibility
+exec chroot root "$@"
 """
 
 
@@ -47,19 +50,15 @@ def kueue(access: Access, directory: Path, *gates: str) -> Iterator[None]:
     subprocess.run([*apply, source / "config" / "components" / "crd" / "bases"], check=True, capture_output=True)
     established = ["wait", "--for=condition=Established", "crd", "--all", "--timeout=60s"]
     subprocess.run([*kubectl, *established], check=True, capture_output=True)
-    webhook, health = free_ports(2)
-    (directory / "config.yaml").write_text(json.dumps(_configuration(directory, webhook, health)))
+    webhook, health, visibility = free_ports(3)
+    (directory / "config.yaml").write_text(json.dumps(_configuration(directory, webhook, health, visibility)))
     manager = ["setpriv", "--pdeathsig=KILL", str(components.tool(MODULE)), f"--config={directory / 'config.yaml'}"]
-    # Its visibility API would be served through the API server, which this one cannot do.
-    manager += [f"--feature-gates={','.join(('VisibilityOnDemand=false', *gates))}"]
+    manager += [f"--kubeconfig={kubeconfig}"]
+    manager += [f"--feature-gates={','.join(gates)}"] if gates else []
     with (directory / "kueue.log").open("wb") as log:
         process = subprocess.Popen(
             ["unshare", "--mount", "sh", "-e", "-c", START, "sh", *manager],
-            env={
-                "KUBECONFIG": str(kubeconfig),
-                "POD_NAMESPACE": "kueue-system",
-                "PATH": "/usr/sbin:/usr/bin:/sbin:/bin",
-            },
+            env={"POD_NAMESPACE": "kueue-system", "PATH": "/usr/sbin:/usr/bin:/sbin:/bin"},
             cwd=directory,
             stdin=subprocess.DEVNULL,
             stdout=log,
@@ -69,13 +68,17 @@ def kueue(access: Access, directory: Path, *gates: str) -> Iterator[None]:
         _until_ready(process, f"http://127.0.0.1:{health}/readyz", directory / "kueue.log")
         hooks = json.dumps(_webhooks(source, webhook, directory / "tls.crt"))
         subprocess.run([*apply, "-"], input=hooks, text=True, check=True, capture_output=True)
+        served = json.dumps(_visibility(source, visibility))
+        subprocess.run([*apply, "-"], input=served, text=True, check=True, capture_output=True)
+        available = ["wait", "--for=condition=Available", "apiservice", "--all", "--timeout=60s"]
+        subprocess.run([*kubectl, *available], check=True, capture_output=True)
         yield
     finally:
         process.kill()
         process.wait()
 
 
-def _configuration(directory: Path, webhook: int, health: int) -> dict[str, Any]:
+def _configuration(directory: Path, webhook: int, health: int, visibility: int) -> dict[str, Any]:
     return {
         "apiVersion": "config.kueue.x-k8s.io/v1beta2",
         "kind": "Configuration",
@@ -85,6 +88,7 @@ def _configuration(directory: Path, webhook: int, health: int) -> dict[str, Any]
         "webhook": {"port": webhook, "host": "127.0.0.1", "certDir": str(directory)},
         "leaderElection": {"leaderElect": False},
         "internalCertManagement": {"enable": False},
+        "visibilityServer": {"bindAddress": "127.0.0.1", "bindPort": visibility},
         "integrations": {"frameworks": ["ray.io/raycluster"]},
     }
 
@@ -102,6 +106,18 @@ def _webhooks(source: Path, port: int, authority: Path) -> dict[str, Any]:
         for hook in each["webhooks"]:
             hook["clientConfig"]["caBundle"] = base64.b64encode(authority.read_bytes()).decode()
     return {"apiVersion": "v1", "kind": "List", "items": items}
+
+
+def _visibility(source: Path, port: int) -> dict[str, Any]:
+    """Return the module's own APIServices, which lead to the process by way of a name: no Service has a pod here."""
+    folder = source / "config" / "components" / "visibility"
+    items = [yaml.safe_load((folder / f"apiservice_{version}.yaml").read_text()) for version in ("v1beta1", "v1beta2")]
+    for each in items:
+        each["spec"]["service"]["port"] = port
+    namespace = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "kueue-system"}}
+    service = yaml.safe_load((folder / "service.yaml").read_text())
+    service["spec"] = {"type": "ExternalName", "externalName": "localhost"}
+    return {"apiVersion": "v1", "kind": "List", "items": [namespace, service, *items]}
 
 
 def _until_ready(process: subprocess.Popen[bytes], url: str, log: Path) -> None:

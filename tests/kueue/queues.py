@@ -11,11 +11,13 @@ FLAVOR = Kind(VERSION, "ResourceFlavor", "resourceflavors", is_namespaced=False)
 CLUSTER_QUEUE = Kind(VERSION, "ClusterQueue", "clusterqueues", is_namespaced=False)
 TOPOLOGY = Kind(VERSION, "Topology", "topologies", is_namespaced=False)
 LOCAL_QUEUE = Kind(VERSION, "LocalQueue", "localqueues")
+CHECK = Kind(VERSION, "AdmissionCheck", "admissionchecks", is_namespaced=False)
 PRIORITY = Kind(VERSION, "WorkloadPriorityClass", "workloadpriorityclasses", is_namespaced=False)
 WORKLOAD = Kind(VERSION, "Workload", "workloads")
 GPU = "nvidia.com/gpu"
 BLOCK = "cloud.example/block"
-_KINDS = (FLAVOR, CLUSTER_QUEUE, LOCAL_QUEUE, PRIORITY, TOPOLOGY, NODE)
+_KINDS = (FLAVOR, CLUSTER_QUEUE, LOCAL_QUEUE, CHECK, PRIORITY, TOPOLOGY, NODE)
+_NOW = "2026-01-01T00:00:00Z"
 PLENTY = {"cpu": "10000", "memory": "10000Gi"}
 
 
@@ -73,6 +75,27 @@ class Queues:
     async def stop(self, queue: str) -> None:
         """Make a ClusterQueue evict what it has admitted, and admit nothing."""
         await self._api.merge(CLUSTER_QUEUE, None, queue, {"spec": {"stopPolicy": "HoldAndDrain"}})
+
+    async def check(self, name: str) -> str:
+        """Create an admission check, whose controller is the test; return its full name."""
+        full = await self._make(CHECK, f"{self._namespace}-{name}", {"controllerName": "example.com/tests"})
+        active = {"type": "Active", "status": "True", "reason": "Active", "message": "", "lastTransitionTime": _NOW}
+        await self._api.merge(CHECK, None, full, {"status": {"conditions": [active]}}, "status")
+        return full
+
+    async def answer(self, check: str, cluster: str, state: str, labels: dict[str, str] | None = None) -> None:
+        """Answer the check of a RayCluster's Workload; its pods must then run on nodes with these labels."""
+
+        async def is_asked() -> Manifest | None:
+            found = await self.workload(cluster)
+            checks = (found or {}).get("status", {}).get("admissionChecks", ())
+            return found if any(each["name"] == check for each in checks) else None
+
+        workload = await eventually(f"a Workload of {cluster} that waits for {check}", is_asked)
+        updates = [{"name": each["name"], "nodeSelector": labels} for each in workload["spec"]["podSets"] if labels]
+        answered = {"name": check, "state": state, "message": "", "lastTransitionTime": _NOW, "podSetUpdates": updates}
+        patch = {"status": {"admissionChecks": [answered]}}
+        await self._api.merge(WORKLOAD, self._namespace, workload["metadata"]["name"], patch, "status")
 
     async def priority(self, name: str, value: int) -> str:
         """Create a class of priorities; return its full name."""

@@ -59,6 +59,41 @@ async def test_a_pool_waits_for_quota_with_kueues_words_and_without_a_deadline(s
     await unchanged(scene)
 
 
+async def test_pools_that_wait_say_their_places_in_the_queue(scene, queues):
+    spot = await queues.flavor("spot")
+    research = await queues.queue("research", {spot: 1})
+    await queued_pool(scene, "first")
+    await says(scene, "place 1 in its ClusterQueue", "first")
+    await queued_pool(scene, "second")
+    await says(scene, "place 2 in its ClusterQueue", "second")
+    await queues.set_gpus(research, {spot: 2})
+    await scene.ready(RESOURCE_POOL, "first", seconds=40)
+    await says(scene, "place 1 in its ClusterQueue", "second", seconds=90)
+
+
+async def test_a_pool_waits_for_an_admission_check_and_runs_where_the_check_says(scene, queues):
+    spot, check = await queues.flavor("spot"), await queues.check("budget")
+    await queues.queue("research", {spot: 2}, admissionChecksStrategy={"admissionChecks": [{"name": check}]})
+    await queued_pool(scene)
+    await scene.group("p")
+    await says(scene, f"{check} is Pending")
+    await queues.answer(check, "p", "Ready", {"cloud.example/booked": "yes"})
+    await scene.ready(RESOURCE_POOL, "p", seconds=40)
+    await scene.ready(WORKER_GROUP, "p", seconds=20)
+    cluster = await unchanged(scene)
+    assert [each["spec"]["nodeSelector"]["cloud.example/booked"] for each in templates(cluster)] == ["yes", "yes"]
+    assert await queues.evictions() == 0
+
+
+async def test_a_pool_that_an_admission_check_rejects_says_how_to_queue_it_again(scene, queues):
+    spot, check = await queues.flavor("spot"), await queues.check("budget")
+    await queues.queue("research", {spot: 2}, admissionChecksStrategy={"admissionChecks": [{"name": check}]})
+    await queued_pool(scene)
+    await queues.answer(check, "p", "Rejected")
+    found = await scene.until(RESOURCE_POOL, "p", "Ready", "False", "Evicted")
+    assert "to queue it again, set spec.active of Workload" in condition(found, "Admitted")["message"]
+
+
 async def test_a_pool_in_a_queue_that_does_not_exist_says_so(scene):
     await queued_pool(scene, queue="nowhere")
     await says(scene, "nowhere")

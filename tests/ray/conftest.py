@@ -28,7 +28,7 @@ class Rays:
         return self._value
 
     def stop(self) -> None:
-        """None runs any more: a file has one of its own. Such files come before those that share one, or after them."""
+        """None runs any more: a file has one of its own. Such files are in a folder `alone`, which comes first."""
         self._name, self._value = None, None
         self._running.close()
 

@@ -2,8 +2,8 @@
 
 import pytest
 
+from tests.ray.agent.alone.test_broken_starts import told
 from tests.ray.agent.planned import broken
-from tests.ray.agent.test_broken_starts import told
 from workergroups.worker_process import starting
 
 
