@@ -127,3 +127,25 @@ PREPARED = PreparedLaunch(uid="uid-g", revision="r1", launch=Launch(class_path="
 
 def launches(prepared=PREPARED, **more):
     return Launches(prepared={prepared.uid: prepared} if prepared else {}, **more)
+
+
+class Store:
+    """The key-value store of a GCS."""
+
+    def __init__(self):
+        self.values = {}
+
+    def keys(self, namespace):
+        return [key for space, key in self.values if space == namespace]
+
+    def get(self, namespace, key):
+        return self.values.get((namespace, key))
+
+    def get_many(self, namespace, keys):
+        return {key: self.values[namespace, key] for key in keys if (namespace, key) in self.values}
+
+    def put(self, namespace, key, value):
+        self.values[namespace, key] = value
+
+    def delete(self, namespace, key):
+        self.values.pop((namespace, key), None)

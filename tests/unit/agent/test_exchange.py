@@ -56,19 +56,6 @@ def test_what_is_missing_arrives(exchange):
     assert exchange.read_launch("u") == prepared
 
 
-def test_a_launch_that_cannot_be_written_leaves_nothing_and_the_others_alone(exchange, tmp_path, monkeypatch):
-    exchange.write_launch(PREPARED)
-
-    def full(draft, target):
-        raise OSError(28, "No space left on device")
-
-    monkeypatch.setattr(Path, "replace", full)
-    with pytest.raises(OSError, match="No space"):
-        exchange.write_launch(PreparedLaunch(uid="large"))
-    assert os.listdir(tmp_path / ORDERS) == ["launch-uid-g.json"]
-    assert exchange.read_launch("uid-g") == PREPARED
-
-
 def test_launches_that_are_no_longer_planned_are_removed(exchange, tmp_path):
     for uid in ("u1", "u2"):
         exchange.write_launch(PreparedLaunch(uid=uid))
@@ -90,16 +77,12 @@ def test_reports_arrive_and_are_withdrawn_with_the_heartbeat(exchange):
     assert (exchange.read_reports(), exchange.read_heartbeat()) == (None, None)
 
 
-def test_each_write_can_be_told_from_the_one_before(exchange):
-    stamps = set()
-    heartbeats = set()
+def test_each_heartbeat_can_be_told_from_the_one_before(exchange):
+    counts = set()
     for _ in range(5):
-        exchange.write_plan(plan(pool()))
         exchange.beat("s")
-        stamps.add(exchange.plan_stamp())
-        heartbeats.add(exchange.read_heartbeat().count)
-    assert len(heartbeats) == 5
-    assert len(stamps) > 1
+        counts.add(exchange.read_heartbeat().count)
+    assert len(counts) == 5
 
 
 READERS = {

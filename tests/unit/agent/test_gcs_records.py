@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.unit.agent.ray_world import KEY, PREPARED, group, plan, pool
+from tests.unit.agent.ray_world import KEY, PREPARED, Store, group, plan, pool
 from workergroups_agent import account, orders
 from workergroups_agent.account import SILENCE, SILENT_SECONDS, START_SECONDS, AccountReader, AccountWriter
 from workergroups_agent.launch_state import LAUNCHING, Heard
@@ -15,25 +15,6 @@ from workergroups_api.conditions import Explanation
 
 PLAN = plan(pool(), group())
 FAILED = Explanation("LaunchFailed", "ImportError: x")
-
-
-class Store:
-    """The key-value store of a GCS."""
-
-    def __init__(self):
-        self.values = {}
-
-    def keys(self, namespace):
-        return [key for there, key in self.values if there == namespace]
-
-    def get(self, namespace, key):
-        return self.values.get((namespace, key))
-
-    def put(self, namespace, key, value):
-        self.values[namespace, key] = value
-
-    def delete(self, namespace, key):
-        self.values.pop((namespace, key), None)
 
 
 class Clock:

@@ -5,7 +5,7 @@ import json
 
 import pytest
 
-from tests.unit.agent.ray_world import KEY, PREPARED, RESERVED, SESSION, group, plan, pool, rank, state
+from tests.unit.agent.ray_world import KEY, PREPARED, RESERVED, SESSION, Store, group, plan, pool, rank, state
 from workergroups.ray_private.calls_in_flight import CallInFlight, Reading
 from workergroups.stacks.rank_stack import Doing, Frame, RankStack
 from workergroups_agent import hang_records
@@ -35,28 +35,6 @@ def call(number, task=None, method="step", *, has_begun=True, since=1e9):
 
 
 CALLS = tuple(call(number) for number in WHERE)
-
-
-class Store:
-    """The GCS's key-value store."""
-
-    def __init__(self):
-        self.values = {}
-
-    def keys(self, namespace):
-        return [key for space, key in self.values if space == namespace]
-
-    def get(self, namespace, key):
-        return self.values.get((namespace, key))
-
-    def get_many(self, namespace, keys):
-        return {key: self.values[namespace, key] for key in keys if (namespace, key) in self.values}
-
-    def put(self, namespace, key, value):
-        self.values[namespace, key] = value
-
-    def delete(self, namespace, key):
-        self.values.pop((namespace, key), None)
 
 
 class World:
@@ -109,6 +87,11 @@ class World:
         self.now = until
         return self.watch.look(self.plan, self.state).get(KEY)
 
+    def late(self):
+        """Look until the calls have run for as long as they may, and the stacks are asked for."""
+        self.look()
+        self.look(after=LIMIT)
+
     @property
     def asked(self):
         return [HangName.parse(key) for key in self.store.keys(HANGS)]
@@ -128,8 +111,7 @@ def world(monkeypatch):
 
 
 def hanging(world):
-    world.look()
-    world.look(after=LIMIT + 1)
+    world.late()
     world.answer([WAITING, WAITING, READING, WAITING])
     found = world.look(after=SETTLED)
     assert found is not None
@@ -137,8 +119,7 @@ def hanging(world):
 
 
 def answered_by_one_node(world):
-    world.look()
-    world.look(after=LIMIT)
+    world.late()
     world.answer([WAITING, WAITING, READING, WAITING], nodes=["n-b"])
 
 
@@ -226,8 +207,7 @@ def test_calls_that_return_in_time_never_hang(world):
 
 def test_a_call_counts_from_when_it_is_sent_if_its_rank_runs_no_other(world):
     world.calls = [call(0, has_begun=False)]
-    world.look()
-    world.look(after=LIMIT)
+    world.late()
     assert len(world.asked) == 1
 
 
@@ -260,8 +240,7 @@ def test_calls_of_dead_ranks_do_not_count(world):
 
 def test_a_call_that_ray_only_believes_to_run_is_no_hang(world):
     world.calls = [call(0)]
-    world.look()
-    world.look(after=LIMIT)
+    world.late()
     world.answer([IDLE, IDLE, IDLE, IDLE])
     assert world.look(after=1) is None
     assert world.look(after=3 * LIMIT) is None
@@ -271,8 +250,7 @@ def test_a_call_that_ray_only_believes_to_run_is_no_hang(world):
 @pytest.mark.parametrize("live", ["step", "save"])
 def test_a_call_that_ray_only_believes_to_run_is_no_hang_while_its_rank_runs_others(world, live):
     world.calls = [call(2, "stale")]
-    world.look()
-    world.look(after=LIMIT)
+    world.late()
     assert len(world.asked) == 1
     world.answer([IDLE, IDLE, READING, IDLE])
     # Ray hears only now of the call that the stack shows.
@@ -285,8 +263,7 @@ def test_a_call_that_ray_only_believes_to_run_is_no_hang_while_its_rank_runs_oth
 
 def test_a_call_that_began_after_the_stacks_were_taken_says_nothing_about_those_before(world):
     world.calls = [call(2)]
-    world.look()
-    world.look(after=LIMIT)
+    world.late()
     world.answer([IDLE, IDLE, READING, IDLE])
     # The rank runs it in another thread.
     world.calls = [call(2), call(2, "later", since=TAKEN + 1), call(0, "other", since=TAKEN + 1)]
@@ -298,8 +275,7 @@ def test_a_call_that_began_after_the_stacks_were_taken_says_nothing_about_those_
 
 def test_of_a_rank_with_threads_as_many_calls_hang_as_threads_are_in_methods(world):
     world.calls = [call(2, "stale"), call(2, "one", since=2e9), call(2, "two", since=3e9)]
-    world.look()
-    world.look(after=LIMIT)
+    world.late()
     world.answer([IDLE, IDLE, dataclasses.replace(READING, methods=2), IDLE])
     found = world.look(after=SETTLED)
     assert found.ranks == "2"
@@ -309,8 +285,7 @@ def test_of_a_rank_with_threads_as_many_calls_hang_as_threads_are_in_methods(wor
 
 def test_an_asynchronous_rank_is_as_ray_says(world):
     world.calls = [call(0)]
-    world.look()
-    world.look(after=LIMIT)
+    world.late()
     world.answer([RankStack(Doing.ASYNC)] * 4)
     found = world.look(after=SETTLED)
     assert (found.ranks, found.suspects) == ("0", "")
@@ -368,8 +343,7 @@ def test_calls_are_looked_for_rarely_where_none_can_hang(monkeypatch):
 
 
 def test_an_observer_that_ends_before_the_stacks_are_known_loses_nothing(world):
-    world.look()
-    world.look(after=LIMIT)
+    world.late()
     (asked,) = world.asked
     world.watch = world.new_observer()
     assert world.look() is None
@@ -429,8 +403,7 @@ def test_nonsense_in_the_records_is_ignored_and_removed(world, value):
     "value", [b"{}", b'{"taken": 1, "ranks": {"actor-2": {"doing": "Sleeping"}}}', b"x" * 5_000_000]
 )
 def test_stacks_that_are_nonsense_are_as_good_as_none(world, value):
-    world.look()
-    world.look(after=LIMIT)
+    world.late()
     world.answer([WAITING, WAITING, READING, WAITING])
     world.store.put(STACKS, f"{world.asked[0].id}/n-c", value)
     found = world.look(after=hangs.STACKS_SECONDS)
@@ -443,8 +416,7 @@ def flight(number, last, completed):
 
 
 def test_the_flight_recorder_knows_better_than_stacks_who_is_missing(world):
-    world.look()
-    world.look(after=LIMIT)
+    world.late()
     # All wait in a collective, but rank 1 in an earlier one.
     world.answer([WAITING] * 4, flights=[flight(0, 7, 6), flight(1, 6, 6), flight(2, 7, 6), flight(3, 7, 6)])
     found = world.look(after=SETTLED)
@@ -456,16 +428,14 @@ def test_the_flight_recorder_knows_better_than_stacks_who_is_missing(world):
 
 
 def test_flight_recorders_that_are_nonsense_are_as_good_as_none(world):
-    world.look()
-    world.look(after=LIMIT)
+    world.late()
     world.answer([WAITING, WAITING, READING, WAITING], flights=[{"rank": "x"}, None, {"rank": 2, "joined": 7}, []])
     assert world.look(after=SETTLED).suspects == "2"
 
 
 def test_odd_names_make_a_short_and_plain_message(world):
     world.calls = [call(number, method="s\nt\ud800ep" * 1000, since=1e300) for number in WHERE]
-    world.look()
-    world.look(after=LIMIT)
+    world.late()
     odd = RankStack(Doing.METHOD, (Frame("/code/" + "x" * 150 + "\n", -1, "\u202e" * 150),), 1)
     world.answer([odd, odd, odd, WAITING])
     found = world.look(after=SETTLED)

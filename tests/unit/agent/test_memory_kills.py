@@ -105,8 +105,3 @@ def test_while_nobody_dies_nothing_is_asked_and_a_death_is_asked_about_for_a_mom
     before = gcs.questions
     kills.explained(other)
     assert gcs.questions == before > asked
-
-
-def test_another_observer_comes_to_the_same_conclusion():
-    gcs = Gcs()
-    assert ends(gcs, dead()) == ends(gcs, dead()) == ["OutOfMemory"]

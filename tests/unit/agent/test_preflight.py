@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.unit.agent.ray_world import NODES, RESERVED, group, launches, placement, plan, pool, ranks, state
+from tests.unit.agent.ray_world import NODES, RESERVED, Store, group, launches, placement, plan, pool, ranks, state
 from workergroups.checking.answers import Question
 from workergroups_agent.executor import preflight_tasks
 from workergroups_agent.executor.preflight import PreflightOrder, failed, judged
@@ -187,31 +187,11 @@ def test_what_is_wrong_names_the_node_and_the_others_have_still_passed(answer, w
     assert words in found.message
 
 
-class Gcs:
-    """A key-value store in memory."""
-
-    def __init__(self):
-        self.values = {}
-
-    def keys(self, namespace):
-        assert namespace == NAMESPACE
-        return list(self.values)
-
-    def get_many(self, namespace, keys):
-        return {key: self.values[key] for key in keys if key in self.values}
-
-    def put(self, namespace, key, value):
-        self.values[key] = value
-
-    def delete(self, namespace, key):
-        del self.values[key]
-
-
 class World:
     """An executor's checks, with processes that do nothing unless the test says how they end."""
 
     def __init__(self, monkeypatch):
-        self.gcs, self.now, self.started, self.killed, self.done = Gcs(), 100.0, [], [], set()
+        self.gcs, self.now, self.started, self.killed, self.done = Store(), 100.0, [], [], set()
         self.placed = {}
         monkeypatch.setattr(preflight_tasks, "on_node", lambda node: lambda _: self._process(node))
         monkeypatch.setattr(preflight_tasks.ray, "kill", self.killed.append)
@@ -318,9 +298,9 @@ def test_the_next_executor_begins_a_check_that_ended_with_the_last_one(world):
 
 
 def test_records_of_pools_that_are_gone_are_removed(world):
-    world.gcs.values["uid-gone"] = b"{}"
+    world.gcs.put(NAMESPACE, "uid-gone", b"{}")
     world.look()
-    assert world.gcs.values.keys() == {"uid-p"}
+    assert world.gcs.keys(NAMESPACE) == ["uid-p"]
 
 
 def test_what_a_killed_process_had_reserved_is_removed(world):

@@ -94,16 +94,6 @@ def test_the_oldest_go_when_there_are_too_many(tmp_path):
     assert [each.rank for each in lines.of_group("uid-g")] == [3, 4]
 
 
-def test_lines_for_which_there_is_no_room_leave_nothing_behind(lines, tmp_path, monkeypatch):
-    def full(draft, target):
-        raise OSError(28, "No space left on device")
-
-    monkeypatch.setattr(Path, "replace", full)
-    with pytest.raises(OSError, match="No space"):
-        lines.write(dead(), TEXT)
-    assert os.listdir(tmp_path / REPORTS) == ["since"]
-
-
 def test_files_of_others_hurt_nobody(lines, tmp_path):
     for name, text in {
         "x.lines": "",

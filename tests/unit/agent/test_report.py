@@ -167,6 +167,13 @@ def failures(rank_):
     return group_report(rank(0), rank(1), rank_, rank(3)).failures
 
 
+A_HUNDRED = group(("p", 0, 100))
+
+
+def a_hundred_ranks(state="ALIVE"):
+    return [rank(number, state, name=RankName("g", "uid-g", 1, number, 100)) for number in range(100)]
+
+
 def test_a_dead_rank_says_why_and_where_it_was():
     (failure,) = failures(rank(2, state="DEAD", death=Death("ProcessDied", "killed by signal 9", "")))
     assert (failure.rank, failure.reason, failure.pod) == (2, "ProcessDied", "p-worker-b")
@@ -185,10 +192,11 @@ def test_a_rank_that_went_with_its_node_reports_it(reason, reported):
 
 def test_only_the_first_failures_are_reported_and_their_messages_are_short_and_plain():
     odd = Death("ConstructorFailed", "\U0001f4a5 " + "x" * 40_000 + "\0\ud800 end", "")
-    planned = group(("p", 0, 4))
-    assert len(failures(rank(2, state="DEAD", death=odd))[0].message) <= 1024
-    assert failures(rank(2, state="DEAD", death=odd))[0].message.endswith("\N{REPLACEMENT CHARACTER}" * 2 + " end")
-    assert len(group_report(*ranks(0, 1, 2, 3, state="DEAD"), planned=planned).failures) <= MAX_FAILURES
+    (failure,) = failures(rank(2, state="DEAD", death=odd))
+    assert len(failure.message) <= 1024
+    assert failure.message.endswith("\N{REPLACEMENT CHARACTER}" * 2 + " end")
+    many = group_report(*a_hundred_ranks("DEAD"), planned=A_HUNDRED)
+    assert [failure.rank for failure in many.failures] == list(range(MAX_FAILURES))
 
 
 def test_pods_of_other_pools_are_not_this_pools():
@@ -219,9 +227,8 @@ def test_a_dead_rank_is_not_paused():
 
 
 def test_of_many_paused_ranks_all_are_told_as_ranges_and_the_first_with_their_places():
-    many = group(("p", 0, 100))
-    there = [rank(number, name=RankName("g", "uid-g", 1, number, 100)) for number in range(100)]
-    said = report(plan(pool(), many), state(ranks=there, pauses=range(100)), launches()).groups["g"].report
+    seen = state(ranks=a_hundred_ranks(), pauses=range(100))
+    said = report(plan(pool(), A_HUNDRED), seen, launches()).groups["g"].report
     assert (said.paused, len(said.pauses)) == ("0-99", MAX_PAUSES)
 
 

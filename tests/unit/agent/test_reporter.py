@@ -90,7 +90,7 @@ class TestPrepare:
         deep = []
         for _ in range(100_000):
             deep = [deep]
-        assert prepare(PLANNED, manifest(args=[deep]), {"code": CODE}).missing is not None
+        assert "nested too deeply" in prepare(PLANNED, manifest(args=[deep]), {"code": CODE}).missing.message
 
 
 def report(**more):

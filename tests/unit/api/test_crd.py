@@ -128,7 +128,9 @@ def test_each_rule_says_which_field_and_what_to_do(file):
     rules = [rule for node in nodes(schema(file)) for rule in node.get("x-kubernetes-validations", ())]
     assert len(rules) >= 8
     for rule in rules:
-        assert rule["message"].startswith(("spec.", "metadata.")), rule
+        message = rule["message"]
+        assert message.startswith(("spec.", "metadata.")), message
+        assert ": " in message or " must " in message, message
 
 
 def has_bound(field: dict) -> bool:

@@ -31,11 +31,6 @@ def test_the_least_group_runs_on_the_pool_of_its_name():
     assert group().pools == (PoolRef(name="ppo"),)
 
 
-def test_a_group_may_name_one_pool_twice():
-    halves = [{"name": "a", "bundles": {"start": start, "count": 2}} for start in (2, 0)]
-    assert [ref.bundles.start for ref in group(pools=halves).pools] == [2, 0]
-
-
 def test_a_pool_of_the_same_name_recreated_has_another_worker_group():
     assert node_group("ppo", "01234567-89") == "ppo-01234567"
     assert node_group("ppo", "01234567-89") != node_group("ppo", "11234567-89")

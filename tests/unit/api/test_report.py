@@ -79,6 +79,13 @@ def test_names_are_cut_between_names(names, limit):
 
 
 @pytest.mark.parametrize(
+    ("limit", "cut"), [(12, "a-{xx,yy,zz}"), (11, "a-{xx,yy}"), (9, "a-{xx,yy}"), (8, "a-{xx}"), (7, "a-{xx}")]
+)
+def test_as_many_names_are_kept_as_have_room(limit, cut):
+    assert cut_braces("a-{xx,yy,zz}", limit) == cut
+
+
+@pytest.mark.parametrize(
     ("names", "written"),
     [
         ([], ""),
@@ -113,11 +120,10 @@ def test_other_pods_have_another_digest(others):
     assert pods_digest(others) != pods_digest(["a", "b"])
 
 
-@pytest.mark.parametrize("report", [PoolReport, GroupReport])
-def test_an_empty_report_claims_nothing(report):
-    empty = report.model_validate({})
-    assert empty.session is None
-    assert not any(isinstance(value, int) and value for value in empty.to_json().values())
+@pytest.mark.parametrize(("report", "claimed"), [(PoolReport, {}), (GroupReport, {"state": "WaitingForPools"})])
+def test_an_empty_report_claims_nothing(report, claimed):
+    empty = report.model_validate({}).to_json()
+    assert {key: value for key, value in empty.items() if value} == claimed
 
 
 def test_a_report_that_says_too_much_is_cut_to_what_the_api_server_accepts():

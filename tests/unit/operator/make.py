@@ -1,8 +1,11 @@
 """Builders of objects as the API server would have them."""
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterable
 from datetime import UTC, datetime
 from typing import Any
+
+from kubernetes.aio.client.exceptions import ApiException
+from kubernetes.aio.dynamic.exceptions import DynamicApiError, api_exception
 
 from workergroups_api.launch import digest, revision
 from workergroups_api.manifest import Kind
@@ -34,6 +37,10 @@ SESSION = "session-1"
 HEAD = "uid-actors-head/life-1"
 CONNECTED = AgentHeartbeat(session=SESSION, seen_with_head_seconds=10.0)
 NODE_GROUP = "actors-uid-acto"
+# The status of a pod that is being evicted.
+EVICTED = {"conditions": [{"type": "DisruptionTarget", "status": "True", "message": "preempted by team-b/x"}]}
+# What the agent says of a group whose ranks are all ready.
+RANKS = {"session": SESSION, "incarnation": 1, "state": "Launched", "created": 4, "readyCount": 4, "ready": "0-3"}
 
 
 def metadata(name: str, **more: Any) -> dict[str, Any]:
@@ -78,6 +85,9 @@ def child(kind: str, name: str, *owners: str, **more: Any) -> dict[tuple[str, st
         | more.pop("metadata", {}),
     }
     return {(kind, name): body | more}
+
+
+ACCOUNT = child("ServiceAccount", "actors-agent")
 
 
 def pod(component: str, name: str | None = None, phase: str = "Running", **status: Any) -> dict[str, Any]:
@@ -157,6 +167,12 @@ def wanted(seen: Observed, refused_pods: Any = None) -> list[dict[str, Any]]:
     return desired(seen, built(seen), decided(seen, refused_pods), SETTINGS.network, fresh=FreshSecrets("fresh", "ab"))
 
 
+def of_kind(kind: str, manifests: Iterable[dict[str, Any]]) -> dict[str, Any]:
+    """The only manifest of that kind."""
+    (found,) = [each for each in manifests if each["kind"] == kind]
+    return found
+
+
 def statuses(
     seen: Observed, failures: Failures | None = None, now: datetime = NOW, refused_pods: Any = None
 ) -> Statuses:
@@ -166,6 +182,13 @@ def statuses(
 def status_of(seen: Observed, **more: Any) -> StatusUpdate:
     """The status of the last object."""
     return statuses(seen, **more).updates[-1]
+
+
+def api_error(status: int, words: str = "no") -> DynamicApiError:
+    """What Kubernetes' client raises if the API server answers with that status and these words."""
+    answer = ApiException(status=status)
+    answer.body = words
+    return api_exception(answer)
 
 
 class Reads:

@@ -4,11 +4,20 @@ import asyncio
 import copy
 
 import pytest
-from kubernetes.aio.client.exceptions import ApiException
-from kubernetes.aio.dynamic.exceptions import ConflictError, ForbiddenError
 
 from tests.unit.operator import make
-from tests.unit.operator.make import KEY, SETTINGS, TIMINGS, built, child, decided, observed, pool
+from tests.unit.operator.make import (
+    KEY,
+    SETTINGS,
+    TIMINGS,
+    api_error,
+    built,
+    child,
+    decided,
+    observed,
+    of_kind,
+    pool,
+)
 from tests.unit.virtual_time import now, run
 from workergroups_api.conditions import Explanation
 from workergroups_api.manifest import RAY_CLUSTER
@@ -44,8 +53,7 @@ def test_what_others_added_is_no_difference(live, wanted, covered):
 
 def applied():
     """The RayCluster as it is wanted, and as the API server has it after it was applied."""
-    seen = observed(pools=(pool(),))
-    (wanted,) = [each for each in make.wanted(seen) if each["kind"] == "RayCluster"]
+    wanted = of_kind("RayCluster", make.wanted(observed(pools=(pool(),))))
     live = copy.deepcopy(wanted)
     fields = {"f:spec": {f"f:{key}": {} for key in wanted["spec"]}}
     entry = {"manager": "workergroups-operator", "operation": "Apply", "fieldsV1": fields}
@@ -97,15 +105,15 @@ class ApiServer:
     async def create(self, manifest):
         self.applied.append((manifest["kind"], now()))
         if self.refuses:
-            raise ForbiddenError(ApiException(status=403, reason="denied by a webhook"))
+            raise api_error(403, "denied by a webhook")
         if self.others_token:
-            raise ConflictError(ApiException(status=409, reason="secrets already exists"))
+            raise api_error(409, "secrets already exists")
 
     async def apply(self, manifest):
         self.applied.append((manifest["kind"], now()))
         await asyncio.sleep(self.seconds)
         if self.refuses:
-            raise ForbiddenError(ApiException(status=403, reason="denied by a webhook"))
+            raise api_error(403, "denied by a webhook")
 
 
 def turn(applier, name="actors", children=None):
@@ -116,14 +124,19 @@ def turn(applier, name="actors", children=None):
     )
 
 
+def first_turn(api, **more):
+    """What the first turn of an operator says of its writes."""
+
+    async def scenario():
+        return await turn(Applier(api, lambda _: None, TIMINGS), **more)
+
+    return run(scenario())
+
+
 def test_what_is_refused_is_reported_in_the_same_turn():
     api = ApiServer()
     api.refuses = True
-
-    async def scenario():
-        return await turn(Applier(api, lambda _: None, TIMINGS))
-
-    assert set(run(scenario()).by_kind) == {kind for kind, _ in api.applied}
+    assert set(first_turn(api).by_kind) == {kind for kind, _ in api.applied}
 
 
 @pytest.mark.parametrize(
@@ -131,8 +144,8 @@ def test_what_is_refused_is_reported_in_the_same_turn():
     [
         (None, False, True),
         # Somebody has changed or replaced the pool meanwhile.
-        (ConflictError(ApiException(status=409, reason="the object has been modified")), False, False),
-        (ForbiddenError(ApiException(status=403, reason="denied by a webhook")), True, False),
+        (api_error(409, "the object has been modified"), False, False),
+        (api_error(403, "denied by a webhook"), True, False),
     ],
 )
 def test_an_unused_pool_is_deleted_as_it_was_read_and_an_event_tells_why(error, is_failure, is_told):
@@ -160,7 +173,7 @@ def test_an_unused_pool_is_deleted_as_it_was_read_and_an_event_tells_why(error, 
 def test_who_comes_second_where_a_queue_may_write_has_not_failed(metadata, is_failure):
     class Quicker:
         async def apply(self, manifest):
-            raise ConflictError(ApiException(status=409, reason="the object has been modified"))
+            raise api_error(409, "the object has been modified")
 
     manifest = {"kind": "RayCluster", "metadata": {"name": "actors"} | metadata}
     failures = run(write(Quicker(), Changes(None, None, (manifest,), {}, "")))
@@ -169,20 +182,12 @@ def test_who_comes_second_where_a_queue_may_write_has_not_failed(metadata, is_fa
 
 @pytest.mark.parametrize("seconds", [0.01, 10])
 def test_a_reconcile_that_leaves_a_write_does_not_know_that_it_is_written(seconds):
-    async def scenario():
-        failures = await turn(Applier(ApiServer(seconds), lambda _: None, TIMINGS))
-        return failures.is_written(RAY_CLUSTER)
-
-    assert run(scenario()) is (seconds < 1)
+    assert first_turn(ApiServer(seconds)).is_written(RAY_CLUSTER) is (seconds < 1)
 
 
 def test_pods_come_after_what_they_need():
     api = ApiServer()
-
-    async def scenario():
-        return await turn(Applier(api, lambda _: None, TIMINGS))
-
-    assert not run(scenario()).by_kind
+    assert not first_turn(api).by_kind
     assert {kind for kind, moment in api.applied if moment} == {"RayCluster", "RoleBinding"}
 
 
@@ -194,14 +199,10 @@ def test_rays_pods_do_not_begin_without_a_network_policy(present):
         async def apply(self, manifest):
             await super().apply(manifest)
             if manifest["kind"] == "NetworkPolicy":
-                raise ForbiddenError(ApiException(status=422, reason="spec.ingress[1].from[0] is invalid"))
+                raise api_error(422, "spec.ingress[1].from[0] is invalid")
 
     api = NoPolicies()
-
-    async def scenario():
-        return await turn(Applier(api, lambda _: None, TIMINGS), children=present)
-
-    failures = run(scenario())
+    failures = first_turn(api, children=present)
     assert set(failures.by_kind) == {"NetworkPolicy"}
     written = [kind for kind, _ in api.applied]
     assert "RoleBinding" in written
@@ -211,11 +212,7 @@ def test_rays_pods_do_not_begin_without_a_network_policy(present):
 def test_a_token_that_another_operator_wrote_meanwhile_stays_and_nothing_is_made_for_ours():
     api = ApiServer()
     api.others_token = True
-
-    async def scenario():
-        return await turn(Applier(api, lambda _: None, TIMINGS))
-
-    assert not run(scenario()).by_kind
+    assert not first_turn(api).by_kind
     written = [kind for kind, _ in api.applied]
     assert written.count("Secret") == 1  # the attempt
     assert {"Lease", "ConfigMap", "RoleBinding"} <= set(written)
@@ -225,14 +222,10 @@ def test_a_token_that_another_operator_wrote_meanwhile_stays_and_nothing_is_made
 def test_where_no_secret_can_be_written_nothing_is_made_for_its_token_and_the_refusal_is_reported():
     class NoSecrets(ApiServer):
         async def create(self, manifest):
-            raise ForbiddenError(ApiException(status=403, reason="denied by a webhook"))
+            raise api_error(403, "denied by a webhook")
 
     api = NoSecrets()
-
-    async def scenario():
-        return await turn(Applier(api, lambda _: None, TIMINGS))
-
-    assert set(run(scenario()).by_kind) == {"Secret"}
+    assert set(first_turn(api).by_kind) == {"Secret"}
     assert not {"RayCluster", "Deployment", "Secret"} & {kind for kind, _ in api.applied}
 
 

@@ -7,7 +7,9 @@ from pathlib import Path
 import pytest
 import yaml
 
+from tests.unit.operator import make
 from tests.unit.operator.make import (
+    ACCOUNT,
     KEY,
     NODE_GROUP,
     SETTINGS,
@@ -61,17 +63,13 @@ SITUATIONS = {
 }
 
 
-ACCOUNT = child("ServiceAccount", "actors-agent")
-
-
 def manifests(refused_pods=None, children=(), **parts):
     seen = observed(children=ACCOUNT | dict(children), **parts)
     return wanted(seen, refused_pods)
 
 
 def of_kind(kind, **parts):
-    (found,) = [manifest for manifest in manifests(**parts) if manifest["kind"] == kind]
-    return found
+    return make.of_kind(kind, manifests(**parts))
 
 
 class _Dumper(yaml.SafeDumper):

@@ -1,9 +1,7 @@
 """Of an evicted pod, the operator knows why it ended, although Ray misses its node later."""
 
-from tests.unit.operator.make import KEY, pod
+from tests.unit.operator.make import EVICTED, KEY, pod
 from workergroups_operator.evicted_pods import EvictedPods
-
-EVICTED = {"conditions": [{"type": "DisruptionTarget", "status": "True", "message": "preempted by team-b/x"}]}
 
 
 class Clock:

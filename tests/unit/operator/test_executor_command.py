@@ -8,7 +8,7 @@ import subprocess
 
 import pytest
 
-from tests.unit.operator.make import observed, pool, wanted
+from tests.unit.operator.make import observed, of_kind, pool, wanted
 
 RAY_START = "ray start --head"
 OVERWRITE = {"metadata": {"annotations": {"ray.io/overwrite-container-cmd": "true"}}}
@@ -16,10 +16,7 @@ OVERWRITE = {"metadata": {"annotations": {"ray.io/overwrite-container-cmd": "tru
 
 def head_template(pod_template=None):
     head = {"podTemplate": pod_template} if pod_template else {}
-    seen = observed(pools=(pool(head=head),))
-    made = wanted(seen)
-    (cluster,) = [manifest for manifest in made if manifest["kind"] == "RayCluster"]
-    return cluster["spec"]["headGroupSpec"]["template"]
+    return of_kind("RayCluster", wanted(observed(pools=(pool(head=head),))))["spec"]["headGroupSpec"]["template"]
 
 
 def head_container(**more):

@@ -204,13 +204,11 @@ HANG = {
     "pod": "p-0",
     "message": "call `step` has run for more than 60 s on ranks 0-3; suspect: rank 2 in data.py:17 in read_shard",
 }
-
-
-NEVER = {"restart": "Never", "hangSeconds": 60}
+WATCHED = NEVER | {"hangSeconds": 60}
 
 
 def test_a_group_with_a_call_that_hangs_is_not_ready_and_names_the_suspects():
-    update = update_of(group(status=ranks(hang=HANG), failurePolicy=NEVER), ready_pool())
+    update = update_of(group(status=ranks(hang=HANG), failurePolicy=WATCHED), ready_pool())
     assert (update.ready.status, update.ready.reason) == ("False", "Hung")
     assert update.ready.message == (
         f"{HANG['message']}; 4 of 4 ranks ready; the call may still return; to recreate the ranks: "
@@ -242,29 +240,29 @@ def test_a_call_that_hangs_is_final_when_the_budget_is_spent():
 )
 def test_the_failure_is_of_the_first_suspect_or_else_of_the_first_rank_that_has_not_returned(suspects, hung, rank):
     hang = {**HANG, "suspects": suspects, "ranks": hung}
-    update = update_of(group(status=ranks(hang=hang), failurePolicy=NEVER), ready_pool())
+    update = update_of(group(status=ranks(hang=hang), failurePolicy=WATCHED), ready_pool())
     assert [kept.rank for kept in update.after.failures] == [rank]
 
 
 def test_a_call_that_returns_before_the_restart_is_due_costs_none():
-    hanging = group(status=ranks(hang=HANG), failurePolicy={"restart": "Never"})
+    hanging = group(status=ranks(hang=HANG), failurePolicy=NEVER)
     before = update_of(hanging, ready_pool()).after.to_json()
     update = update_of(group(status=before | ranks(), failurePolicy={"restart": "Group"}), ready_pool())
     assert (update.ready.status, update.after.incarnation) == ("True", 1)
 
 
 def test_a_call_that_hangs_is_the_reason_even_while_the_pool_is_not_ready():
-    assert update_of(group(status=ranks(hang=HANG), failurePolicy=NEVER), pool()).ready.reason == "Hung"
+    assert update_of(group(status=ranks(hang=HANG), failurePolicy=WATCHED), pool()).ready.reason == "Hung"
 
 
 def test_a_rank_that_died_is_reported_before_a_call_that_hangs():
     said = ranks(readyCount=3, failures=[failure(1)], hang=HANG)
-    assert update_of(group(status=said, failurePolicy=NEVER), ready_pool()).ready.reason == "ConstructorFailed"
+    assert update_of(group(status=said, failurePolicy=WATCHED), ready_pool()).ready.reason == "ConstructorFailed"
 
 
 def test_a_hang_of_an_older_incarnation_does_not_count():
     said = ranks(hang=HANG, incarnation=7)
-    assert update_of(group(status=said, failurePolicy=NEVER), ready_pool()).ready.reason == "Launching"
+    assert update_of(group(status=said, failurePolicy=WATCHED), ready_pool()).ready.reason == "Launching"
 
 
 def test_hang_seconds_are_planned_and_recreate_nothing():

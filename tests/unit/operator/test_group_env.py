@@ -7,9 +7,20 @@ from dataclasses import replace
 from datetime import timedelta
 
 import pytest
-from kubernetes.aio.dynamic.exceptions import InternalServerError
 
-from tests.unit.operator.make import NOW, SESSION, child, decided, group, observed, ready_pool, statuses, wanted
+from tests.unit.operator.make import (
+    NOW,
+    SESSION,
+    api_error,
+    child,
+    decided,
+    group,
+    observed,
+    of_kind,
+    ready_pool,
+    statuses,
+    wanted,
+)
 from workergroups_api.conditions import Explanation, find
 from workergroups_api.launch import MAX_ENV_BYTES
 from workergroups_api.manifest import CONFIG_MAP, SECRET
@@ -281,7 +292,7 @@ def test_the_operator_looks_again_soon_for_what_is_missing_and_rarely_otherwise(
 
 
 def test_nodes_mount_the_secret_and_the_head_does_not():
-    (cluster,) = [each for each in wanted(seen()) if each["kind"] == "RayCluster"]
+    cluster = of_kind("RayCluster", wanted(seen()))
     volume = {"name": "workergroups-group-env", "secret": {"secretName": "actors-group-env", "optional": True}}
     mount = {"name": "workergroups-group-env", "mountPath": "/opt/workergroups-group-env", "readOnly": True}
     node = cluster["spec"]["workerGroupSpecs"][0]["template"]["spec"]
@@ -330,16 +341,6 @@ def test_each_object_is_read_once_in_the_groups_namespace():
     assert sorted(asked) == [("ConfigMap", "team", "a"), ("Secret", "team", "a")]
 
 
-class Odd(InternalServerError):
-    """What the API server answers if it cannot decrypt a Secret."""
-
-    def __init__(self):
-        self.status, self.reason = 500, "Internal Server Error"
-
-    def summary(self):
-        return "no key"
-
-
 @pytest.mark.parametrize(
     ("found", "words"),
     [
@@ -349,7 +350,8 @@ class Odd(InternalServerError):
         ({"data": {"k": "x" * 300_000}}, "Secret a has more than the 98304 bytes"),
         (RefusedObject("too deep", b""), "Secret a exceeds what the operator reads: too deep"),
         (InvalidName("odd"), "Secret a cannot exist"),
-        (Odd(), "Secret a cannot be read: no key"),
+        # What the API server answers if it cannot decrypt a Secret.
+        (api_error(500, "no key"), "Secret a cannot be read: no key"),
     ],
 )
 def test_an_odd_object_is_its_groups_trouble_only(found, words):
@@ -407,6 +409,7 @@ def test_all_groups_of_a_cluster_hold_a_bounded_part_of_these_objects():
 
     found = asyncio.run(turn())
     held = [each for each in found if isinstance(each, dict)]
+    assert held
     assert sum(len(each["k"]) for each in held) <= MAX_TOTAL
     (why,) = {each.reason for each in found if each not in held}
     assert why == "WaitingForEnvironment"

@@ -4,13 +4,12 @@ import json
 
 import pytest
 
+from tests.unit.operator.make import KEY
 from workergroups_api.names import DOUBTS_ANNOTATION, HEAD_ANNOTATION, SESSION_ANNOTATION
 from workergroups_api.vouching import MAX_OBJECTS, doubt
 from workergroups_operator.heartbeats import Heartbeats
-from workergroups_operator.membership import ClusterKey
 from workergroups_operator.timings import Timings
 
-KEY = ClusterKey("team", "actors")
 HEAD = "head-1"
 
 

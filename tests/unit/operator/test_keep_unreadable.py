@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.unit.operator.make import NODE_GROUP, built, child, decided, group, metadata, observed, pool
+from tests.unit.operator.make import NODE_GROUP, built, child, decided, group, metadata, observed, of_kind, pool
 from workergroups_api.conditions import Explanation
 from workergroups_api.manifest import RAY_CLUSTER, RESOURCE_POOL, WORKER_GROUP
 from workergroups_operator.desired.access import access
@@ -61,7 +61,7 @@ def test_the_pods_of_a_pool_that_cannot_be_read_stay(with_odd_pool):
 
 def test_the_agent_may_still_report_on_what_keeps_running(with_odd_pool):
     plan = cluster_plan(with_odd_pool, decided(with_odd_pool))
-    (role,) = [each for each in access(with_odd_pool.key, plan, with_odd_pool.groups) if each["kind"] == "Role"]
+    role = of_kind("Role", access(with_odd_pool.key, plan, with_odd_pool.groups))
     named = {rule["resources"][0]: set(rule["resourceNames"]) for rule in role["rules"]}
     assert named["resourcepools/status"] == {"actors", "other"}
     assert named["workergroups/status"] == {"trainer", "neighbour"}

@@ -1,23 +1,17 @@
 """Which of two processes serves: the one that holds the Lease."""
 
 import asyncio
-from http import HTTPStatus
-from types import SimpleNamespace
 
 import aiohttp
 import pytest
-from kubernetes.aio.dynamic.exceptions import ConflictError, ForbiddenError
 
+from tests.unit.operator.make import api_error
 from tests.unit.virtual_time import now, run
 from workergroups_api.manifest import LEASE
 from workergroups_operator.leadership import FencedKube, Leadership, LostLeadership
 from workergroups_operator.timings import Timings
 
 TIMINGS = Timings(lead_renew=0.0, lead_look=0.0)
-
-
-def refused(error, status):
-    return error(SimpleNamespace(status=status, reason="no", body=b"{}", headers={}))
 
 
 class Api:
@@ -35,13 +29,13 @@ class Api:
 
     async def create(self, manifest):
         if self.lease is not None:
-            raise refused(ConflictError, HTTPStatus.CONFLICT)
+            raise api_error(409)
         await self._store(manifest)
 
     async def apply(self, manifest):
         await asyncio.sleep(self.admission_seconds)
         if manifest["metadata"]["resourceVersion"] != self.lease["metadata"]["resourceVersion"]:
-            raise refused(ConflictError, HTTPStatus.CONFLICT)
+            raise api_error(409)
         await self._store(manifest)
 
     async def _store(self, manifest):
@@ -157,7 +151,7 @@ def test_of_two_that_take_it_at_once_one_gets_it(api):
 
 def test_who_is_refused_the_lease_says_so(api):
     leadership = api.leadership("a")
-    api.error = refused(ForbiddenError, HTTPStatus.FORBIDDEN)
+    api.error = api_error(403)
     assert not has_ended(leadership.begin)
     assert leadership.refusal.startswith("Lease workergroups-operator: ")
     api.error = None

@@ -7,17 +7,16 @@ from datetime import UTC, datetime
 
 import pytest
 
-from tests.unit.operator.make import Reads, metadata
+from tests.unit.operator.make import KEY, Reads, metadata
 from workergroups_api.manifest import RESOURCE_POOL, WORKER_GROUP
 from workergroups_kube import Page
 from workergroups_operator import lean, observe
 from workergroups_operator.members import observe_members
-from workergroups_operator.membership import ClusterKey, Membership
+from workergroups_operator.membership import Membership
 from workergroups_operator.observed import deleted_at
 from workergroups_operator.policy.passed_on import QUEUE_LABEL
 from workergroups_operator.policy.spec_limits import MAX_METADATA
 
-KEY = ClusterKey("team", "actors")
 LARGE = "x" * 250_000
 # Labels are short, and may be many.
 MANY = {f"example.com/{'x' * 40}-{number}": "y" * 60 for number in range(3_000)}

@@ -10,7 +10,7 @@ from tests.unit.operator.make import (
     HEAD,
     KEY,
     NOW,
-    SESSION,
+    RANKS,
     group,
     observed,
     pod,
@@ -82,7 +82,6 @@ def test_devices_have_a_state_as_a_whole(seen, expected):
     assert states(**seen) == expected
 
 
-RANKS = {"session": SESSION, "incarnation": 1, "state": "Launched", "created": 4, "readyCount": 4, "ready": "0-3"}
 ON_NODE = [{"name": "actors", "bundles": {"start": 0, "count": 2}}]
 
 

@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+from types import SimpleNamespace
 
 import pytest
 
@@ -83,18 +84,31 @@ def test_an_object_of_ours_that_somebody_has_blown_up_is_refused_before_it_is_bu
         asyncio.run(observe._children(Blown(kind, most.values), KEY))
 
 
-@pytest.mark.parametrize("error", [None, TimeoutError, PermissionError])
-def test_no_status_waits_for_kuberays_events_or_needs_them(error):
-    class Client:
-        async def latest(self, *_, **__):
-            if error is not None:
-                raise error
-            await asyncio.Event().wait()
+def complaint(latest):
+    """What a turn that lacks pods knows of KubeRay's complaints, from a client that answers like this."""
 
     async def scenario():
         lacks_pods = observed(pods=(), children=child("RayCluster", "actors"))
-        seen = await observe._with_signs(Client(), Heartbeats(Timings()), lacks_pods)
-        assert seen.complaint is None
+        seen = await observe._with_signs(SimpleNamespace(latest=latest), Heartbeats(Timings()), lacks_pods)
         assert now() <= 1.0
+        return seen.complaint
 
-    run(scenario())
+    return run(scenario())
+
+
+def test_where_pods_are_missing_kuberays_latest_warning_is_known():
+    async def latest(_kind, _namespace, make, _moment, field_selector):
+        assert field_selector == "involvedObject.uid=uid-RayCluster,type=Warning"
+        return make({"type": "Warning", "message": "exceeded quota"})
+
+    assert complaint(latest) == "exceeded quota"
+
+
+@pytest.mark.parametrize("error", [None, TimeoutError, PermissionError])
+def test_no_status_waits_for_kuberays_events_or_needs_them(error):
+    async def latest(*_, **__):
+        if error is not None:
+            raise error
+        await asyncio.Event().wait()
+
+    assert complaint(latest) is None

@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.unit.operator.make import metadata, observed, pool, wanted
+from tests.unit.operator.make import metadata, observed, of_kind, pool, wanted
 from workergroups_operator.policy.passed_on import ignored, is_passed_on
 
 QUEUE = "kueue.x-k8s.io/queue-name"
@@ -54,7 +54,7 @@ def named(name, labels=None, annotations=None, **spec):
 
 
 def ray_cluster(*pools):
-    return next(each for each in wanted(observed(pools=pools)) if each["kind"] == "RayCluster")
+    return of_kind("RayCluster", wanted(observed(pools=pools)))
 
 
 def test_a_raycluster_has_the_labels_of_its_oldest_pool():

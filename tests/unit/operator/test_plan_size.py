@@ -2,7 +2,7 @@ import json
 
 import pytest
 
-from tests.unit.operator.make import NOW, decided, group, observed, pool, statuses
+from tests.unit.operator.make import NOW, decided, group, observed, of_kind, pool, statuses
 from workergroups_api.conditions import Explanation, find
 from workergroups_api.failure_policy import FailurePolicy, RestartHistory
 from workergroups_api.plan import MAX_BIRTHS, ClusterPlan, PlannedBundles, PlannedGroup
@@ -105,7 +105,7 @@ def test_plan_and_role_of_two_thousand_groups_fit_into_etcd():
     )
     seen = observed(pools=(pool(nodes=512, processes=64),), groups=groups)
     plan = cluster_plan(seen, decided(seen))
-    (role,) = [each for each in access(seen.key, plan, groups) if each["kind"] == "Role"]
+    role = of_kind("Role", access(seen.key, plan, groups))
     assert 1000 < len(plan.groups) < 2000
     assert len(json.dumps(plan.to_json())) < CONFIG_MAP_BYTES
     assert len(json.dumps(role)) < CONFIG_MAP_BYTES

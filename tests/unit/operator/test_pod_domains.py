@@ -3,10 +3,8 @@
 import asyncio
 
 import pytest
-from kubernetes.aio.client.exceptions import ApiException
-from kubernetes.aio.dynamic.exceptions import ForbiddenError
 
-from tests.unit.operator.make import KEY, decided, observed, pool, ready_pool, status_of, workers
+from tests.unit.operator.make import KEY, api_error, decided, observed, pool, ready_pool, status_of, workers
 from workergroups_api.conditions import find
 from workergroups_kube import RefusedObject
 from workergroups_operator.desired.plan import cluster_plan
@@ -92,7 +90,7 @@ def test_no_node_is_read_where_the_topology_gives_no_order(spec):
 
 
 def test_without_the_right_to_read_nodes_one_attempt_is_made_and_nothing_is_known():
-    client = Client(NODES, ForbiddenError(ApiException(status=403, reason="Forbidden")))
+    client = Client(NODES, api_error(403))
     domains = found(client, pool(**ALONG_RACKS), on(p_0="m-0", p_1="m-1"))["actors"]
     assert (client.read, domains.of_pods, bool(domains.unreadable)) == (["m-0"], {}, True)
 

@@ -14,6 +14,7 @@ from tests.unit.operator.make import (
     SESSION,
     child,
     observed,
+    of_kind,
     pod,
     pool,
     ready_pool,
@@ -189,7 +190,8 @@ def test_nodes_whose_pods_wait_for_devices_have_not_joined():
 def test_a_pod_that_is_being_deleted_does_not_count():
     leaving = pod("worker", "p-1")
     leaving["metadata"]["deletionTimestamp"] = CREATED
-    assert ready_of(ready_pool(), pods=(pod("head"), *workers("p-0"), leaving)).status == "False"
+    ready = ready_of(ready_pool(), pods=(pod("head"), *workers("p-0"), leaving))
+    assert (ready.status, ready.reason) == ("False", "PodsChanged")
 
 
 def test_a_pod_that_is_being_evicted_is_named_before_ray_has_noticed():
@@ -286,8 +288,7 @@ def test_a_cluster_whose_pools_are_all_suspended_has_no_restarts_behind_it():
         pods=(),
         agent=AgentHeartbeat(),
     )
-    (lease,) = [each for each in wanted(seen) if each["kind"] == "Lease"]
-    assert lease["metadata"]["annotations"].keys() == {MANIFEST_ANNOTATION}
+    assert of_kind("Lease", wanted(seen))["metadata"]["annotations"].keys() == {MANIFEST_ANNOTATION}
 
 
 def test_a_head_that_is_gone_is_seen_at_once_whatever_was_reported():

@@ -13,6 +13,7 @@ from tests.unit.operator.make import (
     decided,
     group,
     observed,
+    of_kind,
     pod,
     pool,
     reservation,
@@ -93,8 +94,7 @@ def cluster(nodes, report=None, pods=None, groups=(), planned=4, replicas=None, 
 
 def asked(seen):
     """How many pods the RayCluster asks for, and which of them KubeRay deletes."""
-    (manifest,) = [each for each in wanted(seen) if each["kind"] == "RayCluster"]
-    (found,) = manifest["spec"]["workerGroupSpecs"]
+    (found,) = of_kind("RayCluster", wanted(seen))["spec"]["workerGroupSpecs"]
     return found["replicas"], sorted(found.get("scaleStrategy", {}).get("workersToDelete", ()))
 
 

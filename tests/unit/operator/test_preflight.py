@@ -126,8 +126,7 @@ def test_without_a_check_there_is_no_condition():
 
 def test_what_is_missing_before_the_check_is_the_reason():
     found, ready = conditions_of(preflight(), pods=(pod("head"), *workers("p-0")))
-    assert (found.status, ready.status) == ("True", "False")
-    assert ready.reason != "PreflightPassed"
+    assert (found.status, ready.status, ready.reason) == ("True", "False", "PodsChanged")
 
 
 def test_nobody_knows_what_an_agent_does_not_vouch_for():

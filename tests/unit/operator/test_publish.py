@@ -6,10 +6,8 @@ from contextlib import suppress
 from typing import Any, cast
 
 import pytest
-from kubernetes.aio.client.exceptions import ApiException
-from kubernetes.aio.dynamic.exceptions import ForbiddenError, NotFoundError
 
-from tests.unit.operator.make import NOW, group
+from tests.unit.operator.make import KEY, NOW, TIMINGS, api_error, group
 from tests.unit.virtual_time import now, run
 from workergroups_api.conditions import Condition
 from workergroups_api.group_status import WorkerGroupStatus
@@ -20,7 +18,6 @@ from workergroups_operator.membership import ClusterKey
 from workergroups_operator.metrics import Metrics
 from workergroups_operator.publish import NAMESPACE_WRITES, Publisher, event, is_news
 from workergroups_operator.status.conclusion import StatusUpdate
-from workergroups_operator.timings import Timings
 
 
 def ready(status: Any, reason: str, message: str = "") -> Condition:
@@ -86,8 +83,6 @@ def test_a_status_whose_object_was_not_there_is_not_taken_for_written() -> None:
     run(scenario())
 
 
-KEY = ClusterKey("team", "actors")
-TIMINGS = Timings()
 WEBHOOK_SECONDS = 1.0
 
 
@@ -106,9 +101,9 @@ class ApiServer:
         name = manifest["metadata"]["name"]
         self.applied.append(name)
         if name in self.absent:
-            raise NotFoundError(ApiException(status=404, reason="not found"))
+            raise api_error(404)
         if name in self.refused:
-            raise ForbiddenError(ApiException(status=403, reason="webhook"))
+            raise api_error(403)
 
     async def create(self, manifest: Manifest) -> None:
         """Take an event."""

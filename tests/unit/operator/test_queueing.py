@@ -4,17 +4,18 @@ import asyncio
 from datetime import timedelta
 
 import pytest
-from kubernetes.aio.dynamic.exceptions import ForbiddenError, NotFoundError
 
 from tests.unit.operator.make import (
     CREATED,
     NODE_GROUP,
     NOW,
+    api_error,
     built,
     child,
     group,
     metadata,
     observed,
+    of_kind,
     pod,
     pool,
     ready_pool,
@@ -100,11 +101,11 @@ def test_a_raycluster_is_written_unless_a_queue_runs_it_as_admitted(suspend, que
 def test_the_operator_never_writes_suspend_and_writes_only_what_it_has_seen():
     for suspend in (True, None):
         seen = observed(pools=(queued_pool(),), children=cluster(suspend))
-        made = next(each for each in wanted(seen) if each["kind"] == "RayCluster")
+        made = of_kind("RayCluster", wanted(seen))
         assert "suspend" not in made["spec"]
         assert made["metadata"]["resourceVersion"] == "7"
     plain = observed(pools=(pool(),), children=cluster(None, labels={"workergroups.dev/cluster": "actors"}))
-    made = next(each for each in wanted(plain) if each["kind"] == "RayCluster")
+    made = of_kind("RayCluster", wanted(plain))
     assert "resourceVersion" not in made["metadata"]
 
 
@@ -124,10 +125,10 @@ def test_a_queue_is_asked_for_pods_that_are_refused_for_now_too():
     refused = {NODE_GROUP: Explanation("PodsRefused", "no such ServiceAccount")}
     for children in ({}, cluster(True)):
         made = wanted(observed(pools=(queued_pool(),), children=children, pods=()), refused)
-        spec = next(each for each in made if each["kind"] == "RayCluster")["spec"]
+        spec = of_kind("RayCluster", made)["spec"]
         assert [each["groupName"] for each in spec["workerGroupSpecs"]] == [NODE_GROUP]
     made = wanted(observed(pools=(pool(),), pods=()), refused)
-    assert next(each for each in made if each["kind"] == "RayCluster")["spec"]["workerGroupSpecs"] == []
+    assert of_kind("RayCluster", made)["spec"]["workerGroupSpecs"] == []
 
 
 PENDING = ("QuotaReserved", "False", "WaitingForQuota", "insufficient unused quota")
@@ -268,7 +269,7 @@ class FakeKube:
 
     async def latest(self, kind, namespace, make, moment, label_selector):
         self.asked.append((kind.api_version, namespace, label_selector))
-        return max(map(make, await self._answer(kind, NotFoundError)), key=moment, default=None)
+        return max(map(make, await self._answer(kind, api_error(404))), key=moment, default=None)
 
     async def get(self, kind, namespace, name, subresource):
         self.asked.append((kind.api_version, namespace, name, subresource))
@@ -278,8 +279,8 @@ class FakeKube:
         found = self.answers.get(f"{kind.plural}_{kind.version}", missing)
         if found == "never":
             await asyncio.Event().wait()
-        if isinstance(found, type):
-            raise found(type("Cause", (), {"status": 403, "reason": "x", "body": "{}", "headers": {}})())
+        if isinstance(found, Exception):
+            raise found
         return found
 
 
@@ -306,7 +307,7 @@ def test_the_workload_of_the_raycluster_and_its_place():
 
 def test_an_older_kueue_and_no_place():
     pending = workload(PENDING)
-    client = FakeKube(workloads_v1beta1=[pending], localqueues_v1beta2=ForbiddenError)
+    client = FakeKube(workloads_v1beta1=[pending], localqueues_v1beta2=api_error(403))
     assert asked(client, cluster(True)) == Queueing(pending)
 
 
@@ -318,24 +319,24 @@ def test_no_reconcile_waits_for_a_kueue_that_does_not_answer():
 
 def test_no_kueue_and_no_rights():
     assert asked(FakeKube(), cluster(True)) == Queueing()
-    assert asked(FakeKube(workloads_v1beta2=ForbiddenError), cluster(True)).unreadable
+    assert asked(FakeKube(workloads_v1beta2=api_error(403)), cluster(True)).unreadable
 
 
-EVICTED = workload(("QuotaReserved", "False", "Inadmissible", ""), ("Evicted", "True", "ClusterQueueStopped", ""))
+WAS_EVICTED = workload(("QuotaReserved", "False", "Inadmissible", ""), ("Evicted", "True", "ClusterQueueStopped", ""))
 MOVED = LABELS | {QUEUE: "production"}
 
 
 @pytest.mark.parametrize(
     ("children", "found", "pods", "is_old"),
     [
-        (cluster(True, MOVED), EVICTED, (), True),
-        (cluster(True, MOVED), EVICTED, (pod("agent"),), True),
-        (cluster(True, MOVED), EVICTED, (pod("head"),), False),
-        (cluster(True), EVICTED, (), False),
-        (cluster(False, MOVED), EVICTED, (), False),
+        (cluster(True, MOVED), WAS_EVICTED, (), True),
+        (cluster(True, MOVED), WAS_EVICTED, (pod("agent"),), True),
+        (cluster(True, MOVED), WAS_EVICTED, (pod("head"),), False),
+        (cluster(True), WAS_EVICTED, (), False),
+        (cluster(False, MOVED), WAS_EVICTED, (), False),
         (cluster(True, MOVED), workload(("QuotaReserved", "False", "Pending", "")), (), False),
         (cluster(True, MOVED), None, (), False),
-        ({}, EVICTED, (), False),
+        ({}, WAS_EVICTED, (), False),
     ],
     ids=[
         "moved",

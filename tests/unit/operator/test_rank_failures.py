@@ -4,7 +4,7 @@ from datetime import timedelta
 
 import pytest
 
-from tests.unit.operator.make import NOW, pod, workers
+from tests.unit.operator.make import EVICTED, NOW, pod, workers
 from workergroups_api.failure_policy import FailurePolicy, KeptFailure, RestartHistory
 from workergroups_api.plan import MAX_BIRTHS
 from workergroups_api.report import GroupReport, RankFailure
@@ -74,9 +74,6 @@ def died(reason="ProcessDied", name="p-0"):
 
 def ended(reason, key="lastState"):
     return {"containerStatuses": [{"name": "ray-worker", key: {"terminated": {"reason": reason}}}]}
-
-
-EVICTED = {"conditions": [{"type": "DisruptionTarget", "status": "True", "message": "preempted by team-b/x"}]}
 
 
 @pytest.mark.parametrize(

@@ -5,12 +5,10 @@ from typing import Any
 
 import pytest
 
-from tests.unit.operator.make import NOW, SESSION, decided, group, observed, ready_pool, statuses
+from tests.unit.operator.make import HEAD, NOW, SESSION, decided, group, observed, ready_pool, statuses
 from workergroups_api.conditions import find
 from workergroups_operator.desired.plan import cluster_plan
 from workergroups_operator.observed import AgentHeartbeat
-
-HEAD = "uid-actors-head/life-1"
 
 
 class Failing:

@@ -3,9 +3,8 @@
 import asyncio
 
 import pytest
-from kubernetes.aio.dynamic.exceptions import DynamicApiError
 
-from tests.unit.operator.make import KEY, SETTINGS, TIMINGS, Reads, group, pool
+from tests.unit.operator.make import KEY, SETTINGS, TIMINGS, Reads, api_error, group, pool
 from tests.unit.virtual_time import now, run
 from workergroups_api import manifest as kinds
 from workergroups_api.conditions import find
@@ -24,19 +23,6 @@ MEMBERS = Membership(
     {("team", "actors"): ["actors"]}, {("team", "actors"): ["actors"]}, {("team", "actors"): [("trainer", ("actors",))]}
 )
 OTHERS = (kinds.RAY_CLUSTER, kinds.SECRET, kinds.LEASE, kinds.ROLE, kinds.SERVICE)
-
-
-class Response:
-    """What the client's exceptions are made from."""
-
-    headers = None
-
-    def __init__(self, status):
-        self.status, self.reason, self.body = status, "Reason", b'{"message": "what it says"}'
-
-
-def refusal(status):
-    return DynamicApiError(Response(status))
 
 
 class Client(Reads):
@@ -112,7 +98,7 @@ def unknown_within(seconds, failing, monkeypatch=None, turn=None, failing_second
 @pytest.mark.parametrize("kind", [*OTHERS, kinds.POD], ids=lambda kind: kind.kind)
 @pytest.mark.parametrize(
     "error",
-    [refusal(403), refusal(500), TimeoutError(), RefusedObject("too large", b""), ValueError("a fault of ours")],
+    [api_error(403), api_error(500), TimeoutError(), RefusedObject("too large", b""), ValueError("a fault of ours")],
     ids=["403", "500", "time-out", "too large", "another exception"],
 )
 def test_what_cannot_be_read_makes_all_conditions_unknown_within_the_bound(kind, error):
@@ -127,7 +113,7 @@ def test_a_kind_about_which_the_api_server_is_silent_makes_all_conditions_unknow
 
 
 def test_it_reports_what_the_api_server_said():
-    unknown = unknown_within(BOUND, lambda asked: refusal(403) if asked is kinds.POD else None)
+    unknown = unknown_within(BOUND, lambda asked: api_error(403, "what it says") if asked is kinds.POD else None)
     _, reason, message = unknown[RESOURCE_POOL]
     assert reason == "ReadFailed"
     assert "cannot read what exists for cluster actors" in message
@@ -136,12 +122,12 @@ def test_it_reports_what_the_api_server_said():
 
 def test_a_failure_that_ends_soon_changes_no_condition():
     def failing(kind):
-        return refusal(500) if kind is kinds.POD and now() < 1.0 else None
+        return api_error(500) if kind is kinds.POD and now() < 1.0 else None
 
     assert unknown_within(1.5, failing) == {}
 
 
-@pytest.mark.parametrize("error", [refusal(503), TimeoutError(), OSError()], ids=["503", "time-out", "no connection"])
+@pytest.mark.parametrize("error", [api_error(503), TimeoutError(), OSError()], ids=["503", "time-out", "no connection"])
 def test_an_api_server_that_is_away_changes_no_condition(error):
     assert unknown_within(600.0, lambda _: error) == {}
 
@@ -150,16 +136,16 @@ def test_an_api_server_that_is_back_between_two_reads_of_a_reconcile_changes_no_
     """The reconcile fails, and then pools and groups can be read."""
 
     def failing(kind):
-        return refusal(503) if now() < 600.0 and kind not in (RESOURCE_POOL, WORKER_GROUP) else None
+        return api_error(503) if now() < 600.0 and kind not in (RESOURCE_POOL, WORKER_GROUP) else None
 
     def away(kind):
-        return refusal(503) if now() < 598.0 else failing(kind)
+        return api_error(503) if now() < 598.0 else failing(kind)
 
     assert unknown_within(600.0, away) == {}
 
 
 def test_a_group_that_cannot_be_read_leaves_the_pool_unknown_a_little_later():
-    unknown = unknown_within(12.0, lambda asked: refusal(500) if asked is WORKER_GROUP else None)
+    unknown = unknown_within(12.0, lambda asked: api_error(500) if asked is WORKER_GROUP else None)
     assert unknown.keys() == {RESOURCE_POOL}
     assert unknown[RESOURCE_POOL][0] >= TIMINGS.partly_unread
 

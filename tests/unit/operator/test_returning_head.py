@@ -7,10 +7,12 @@ import pytest
 from tests.unit.operator.make import (
     HEAD,
     NOW,
+    RANKS,
     SESSION,
     child,
     group,
     observed,
+    of_kind,
     pod,
     pool,
     ready_pool,
@@ -25,7 +27,7 @@ from workergroups_operator.policy.agent_liveness import head_may_return
 
 def cluster(head=None):
     """The RayCluster whose head was made from that spec."""
-    (made,) = [each for each in wanted(observed(pools=(pool(head=head or {}),))) if each["kind"] == "RayCluster"]
+    made = of_kind("RayCluster", wanted(observed(pools=(pool(head=head or {}),))))
     return child("RayCluster", "actors", spec=made["spec"])
 
 
@@ -92,7 +94,6 @@ def test_a_head_does_not_run_while_the_one_before_it_still_does():
 
 
 BACK_OFF = {"waiting": {"reason": "CrashLoopBackOff", "message": "back-off 10s restarting failed container"}}
-RANKS = {"session": SESSION, "incarnation": 1, "state": "Launched", "created": 4, "readyCount": 4, "ready": "0-3"}
 RAN = {"incarnation": 1, "session": SESSION, "ranks": RANKS}
 
 
@@ -137,7 +138,7 @@ def test_a_head_whose_pod_is_gone_is_lost_unless_a_claim_has_its_state():
     [({}, {"emptyDir": {}}), ({"head": CLAIM}, {"persistentVolumeClaim": {"claimName": "heads"}})],
 )
 def test_the_head_has_a_volume_for_its_state_and_a_directory_of_its_own_there(spec, source):
-    (cluster,) = [each for each in wanted(observed(pools=(pool(**spec),))) if each["kind"] == "RayCluster"]
+    cluster = of_kind("RayCluster", wanted(observed(pools=(pool(**spec),))))
     of_head = cluster["spec"]["headGroupSpec"]["template"]["spec"]
     (volume,) = [each for each in of_head["volumes"] if each["name"] == "workergroups-gcs-storage"]
     assert volume == {"name": "workergroups-gcs-storage", **source}

@@ -16,6 +16,7 @@ from tests.unit.operator.make import (
     group,
     metadata,
     observed,
+    of_kind,
     pod,
     pool,
     reservation,
@@ -74,7 +75,7 @@ def applied(cluster: Any) -> Any:
 
 def running(first: ResourcePool, *later: ResourcePool) -> Observed:
     """The cluster that was created for a pool, whose spec has changed since."""
-    (cluster,) = [each for each in wanted(observed(pools=(first,), pods=())) if each["kind"] == "RayCluster"]
+    cluster = of_kind("RayCluster", wanted(observed(pools=(first,), pods=())))
     template, live = cluster["spec"]["workerGroupSpecs"][0]["template"], applied(cluster)
     pods = (pod("head"), node("p-0", template), node("p-1", template))
     return observed(pools=later or (first,), pods=pods, children=live)
@@ -85,8 +86,7 @@ def up_to_date(seen: Observed) -> Any:
 
 
 def ray_cluster(seen: Observed) -> Any:
-    (cluster,) = [each for each in wanted(seen) if each["kind"] == "RayCluster"]
-    return cluster
+    return of_kind("RayCluster", wanted(seen))
 
 
 def templates(seen: Observed) -> list[Any]:
@@ -461,7 +461,7 @@ def test_groups_have_no_ranks_until_the_last_node_is_replaced():
     with_group = replace(seen, groups=(launched,), launch_revisions={"trainer": "w"})
     decisions = decided(with_group)
     assert decisions.groups.incarnations["trainer"].number == 4
-    (plan,) = [each for each in wanted(with_group) if each["kind"] == "ConfigMap"]
+    plan = of_kind("ConfigMap", wanted(with_group))
     assert '"launchRevision"' not in plan["data"]["plan.json"]
     created = find(statuses(with_group).updates[-1].after.conditions, "RanksCreated")
     assert created.message == "0 of 4 ranks created: waiting until the nodes of pool actors are restarted"
@@ -500,7 +500,7 @@ def test_a_pool_that_is_alone_gets_the_operators_images_at_a_restart(is_alone):
     new = observed(pools=(first,), pods=())
     earlier = Settings(worker_image="example.test/worker:0", operator_image="example.test/operator:0")
     made = desired(new, templates_of(new, earlier), decided(new), earlier.network, fresh=FreshSecrets("t", "ab"))
-    (cluster,) = [each for each in made if each["kind"] == "RayCluster"]
+    cluster = of_kind("RayCluster", made)
     template = cluster["spec"]["workerGroupSpecs"][0]["template"]
     parts = {"pods": (pod("head"), node("p-0", template), node("p-1", template)), "children": applied(cluster)}
     before = observed(pools=(first, *others), **parts)
@@ -693,7 +693,7 @@ def test_a_group_that_is_suspended_itself_is_not_held_back_by_a_restart():
     seen = running(of_pool(), of_pool(ASKED))
     with_group = replace(seen, groups=(group(suspend=True),), launch_revisions={"trainer": "w"})
     assert decided(with_group).rolls
-    (plan,) = [each for each in wanted(with_group) if each["kind"] == "ConfigMap"]
+    plan = of_kind("ConfigMap", wanted(with_group))
     assert '"launchRevision": "w"' in plan["data"]["plan.json"]
     assert find(statuses(with_group).updates[-1].after.conditions, "Ready").reason == "Suspended"
 

@@ -17,6 +17,7 @@ from tests.unit.operator.make import (
     decided,
     metadata,
     observed,
+    of_kind,
     pod,
     reservation,
     statuses,
@@ -72,7 +73,7 @@ class World:
         seen = self.seen
         templates, decisions = built(seen), decided(seen)
         manifests = desired(seen, templates, decisions, SETTINGS.network, fresh=FreshSecrets("t", "ab"))
-        (cluster,) = [each for each in manifests if each["kind"] == "RayCluster"]
+        cluster = of_kind("RayCluster", manifests)
         due = changes(seen, decisions, ())
         noted = {key: value for key, value in cluster["metadata"]["annotations"].items() if key != TOKEN_ANNOTATION}
         about = cluster["metadata"] | {"annotations": noted, "uid": "uid"}

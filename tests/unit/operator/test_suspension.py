@@ -6,6 +6,7 @@ from datetime import timedelta
 import pytest
 
 from tests.unit.operator.make import (
+    ACCOUNT,
     NODE_GROUP,
     NOW,
     SESSION,
@@ -37,7 +38,6 @@ from workergroups_operator.policy.suspension import by_priority
 from workergroups_operator.try_pods import trials_of
 
 RAY_CLUSTER = child("RayCluster", "actors")
-ACCOUNT = child("ServiceAccount", "actors-agent")
 RUNNING = {"incarnation": 3, "revision": "r", "session": SESSION}
 WAS_SUSPENDED = {
     "conditions": [

@@ -7,7 +7,7 @@ import threading
 
 import pytest
 
-from tests.unit.operator.make import KEY, child, observed, pool, status_of, wanted
+from tests.unit.operator.make import ACCOUNT, KEY, child, observed, pool, status_of, wanted
 from workergroups_operator.desired.token import FreshSecrets, digest_in, secret
 from workergroups_operator.node_certificate import authority_key, certificates, names_of
 from workergroups_operator.policy.cluster_restart import why_restart
@@ -15,7 +15,6 @@ from workergroups_operator.policy.cluster_restart import why_restart
 FRESH = FreshSecrets("token", "0a")
 OFF = child("RayCluster", "actors")
 ON = child("RayCluster", "actors", metadata={"annotations": {"workergroups.dev/tls": "true"}})
-ACCOUNT = child("ServiceAccount", "actors-agent")
 VARIABLES = ["RAY_TLS_CA_CERT", "RAY_TLS_SERVER_CERT", "RAY_TLS_SERVER_KEY", "RAY_USE_TLS"]
 
 

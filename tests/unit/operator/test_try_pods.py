@@ -5,19 +5,13 @@ from dataclasses import replace
 from itertools import pairwise
 
 import pytest
-from kubernetes.aio.client.exceptions import ApiException
-from kubernetes.aio.dynamic.exceptions import ForbiddenError
 
-from tests.unit.operator.make import built, observed, pool
+from tests.unit.operator.make import KEY, NODE_GROUP, TIMINGS, api_error, built, observed, pool
 from tests.unit.virtual_time import now, run
 from workergroups_api.conditions import Explanation
 from workergroups_operator.membership import ClusterKey
-from workergroups_operator.timings import Timings
 from workergroups_operator.try_pods import NAMESPACE_QUESTIONS, PENDING, PodTrials, Trial, not_kept
 from workergroups_operator.work_queue import Result, WorkQueue
-
-KEY = ClusterKey("team", "actors")
-TIMINGS = Timings()
 
 
 class ApiServer:
@@ -41,7 +35,7 @@ class ApiServer:
         if manifest["name"] == "odd":
             raise UnicodeEncodeError("utf-8", "\ud800", 0, 1, "surrogates not allowed")
         if manifest["name"] in self.refuses:
-            raise ForbiddenError(ApiException(status=403, reason="exceeded quota"))
+            raise api_error(403, "exceeded quota")
 
 
 def trial(name="a", namespace="team"):
@@ -80,44 +74,39 @@ class Operator:
         return self.answers
 
 
+def served(api, trials, until):
+    """When the cluster has turns, and which of its pods are refused then."""
+
+    async def scenario():
+        return await Operator(api, trials).serve(until)
+
+    return run(scenario())
+
+
 def test_a_quick_answer_is_known_in_the_same_turn():
     api = ApiServer()
     api.apply = lambda *_, **__: asyncio.sleep(0.0)
     api.refuses = {"a"}
-
-    async def scenario():
-        return await Operator(api, {"A": new("a"), "B": new("b"), "head": trial("a")}).serve(1)
-
-    assert run(scenario()) == [(0.02, {"A": "PodsRefused", "head": "PodsRefused"})]
+    turns = served(api, {"A": new("a"), "B": new("b"), "head": trial("a")}, until=1)
+    assert turns == [(0.02, {"A": "PodsRefused", "head": "PodsRefused"})]
 
 
 def test_of_a_live_node_group_the_next_turn_decides_which_reads_the_pods_after_the_refusal():
     api = ApiServer()
     api.refuses = {"a"}
-
-    async def scenario():
-        return await Operator(api, {"A": trial("a"), "B": trial("b")}).serve(1)
-
-    assert run(scenario()) == [(0.01, {"A": "AdmissionPending"}), (0.01, {"A": "PodsRefused"})]
+    turns = served(api, {"A": trial("a"), "B": trial("b")}, until=1)
+    assert turns == [(0.01, {"A": "AdmissionPending"}), (0.01, {"A": "PodsRefused"})]
     assert len(api.asked) == 2
 
 
 def test_a_pod_about_which_the_operator_cannot_ask_is_reported_and_retried():
-    api = ApiServer()
-
-    async def scenario():
-        return await Operator(api, {"A": new("odd")}).serve(3)
-
-    assert [refused for _, refused in run(scenario())] == [{"A": "InternalError"}] * 2
+    turns = served(ApiServer(), {"A": new("odd")}, until=3)
+    assert [refused for _, refused in turns] == [{"A": "InternalError"}] * 2
 
 
 def test_no_turn_waits_for_a_slow_answer_and_the_cluster_gets_another_when_it_comes():
     api = ApiServer(seconds=10)
-
-    async def scenario():
-        return await Operator(api, {"A": trial()}).serve(11)
-
-    assert run(scenario()) == [(TIMINGS.write_wait, {"A": PENDING.reason}), (10, {})]
+    assert served(api, {"A": trial()}, until=11) == [(TIMINGS.write_wait, {"A": PENDING.reason}), (10, {})]
     assert len(api.asked) == 1
 
 
@@ -139,11 +128,7 @@ def test_a_pod_that_was_accepted_in_a_raycluster_is_not_tried_by_itself_at_once(
 def test_a_refused_pod_is_retried_rarely_but_at_least_each_minute():
     api = ApiServer()
     api.refuses = {"a"}
-
-    async def scenario():
-        return await Operator(api, {"A": trial()}).serve(3600)
-
-    run(scenario())
+    served(api, {"A": trial()}, until=3600)
     pauses = [round(after - before, 1) for before, after in pairwise(api.asked)]
     assert pauses[0] == pytest.approx(2, abs=0.1)
     assert pauses == sorted(pauses)
@@ -206,17 +191,17 @@ def test_a_webhook_gets_few_questions_of_a_namespace_at_once():
     assert api.most == NAMESPACE_QUESTIONS
 
 
-@pytest.mark.parametrize(("kept", "refused"), [("an older one", []), ("the same", ["actors-uid-acto"])])
+@pytest.mark.parametrize(("kept", "refused"), [("an older one", []), ("the same", [NODE_GROUP])])
 def test_a_refused_template_is_refused_where_no_other_one_can_be_kept(kept, refused):
     """Its roll cannot begin, and without a live template the RayCluster would get the refused one."""
 
     def template(digest):
         return {"metadata": {"annotations": {"workergroups.dev/template": digest}}}
 
-    blocked = {"actors-uid-acto": Explanation("PodsRefused", "no")}
+    blocked = {NODE_GROUP: Explanation("PodsRefused", "no")}
     templates = replace(
         built(observed(pools=(pool(),))),
-        workers={"actors-uid-acto": template(kept)},
-        asked_workers={"actors-uid-acto": template("the same")},
+        workers={NODE_GROUP: template(kept)},
+        asked_workers={NODE_GROUP: template("the same")},
     )
     assert list(not_kept(blocked, blocked, templates)) == refused

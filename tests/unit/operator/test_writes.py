@@ -5,14 +5,11 @@ from functools import partial
 
 import pytest
 
+from tests.unit.operator.make import KEY, TIMINGS
 from tests.unit.virtual_time import now, run
 from workergroups_operator.membership import ClusterKey
-from workergroups_operator.timings import Timings
 from workergroups_operator.work_queue import RECONCILES, Result, WorkQueue
 from workergroups_operator.writes import REMEMBERED, Writes
-
-KEY = ClusterKey("team", "k")
-TIMINGS = Timings()
 
 
 class ApiServer:
