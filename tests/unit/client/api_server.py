@@ -8,6 +8,7 @@ import subprocess
 import threading
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from types import MappingProxyType
 from typing import NamedTuple
 
 API = "workergroups.dev/v1alpha1"
@@ -31,16 +32,40 @@ def refused(code, message, **details):
     return Answer({"kind": "Status", "status": "Failure", "message": message, "code": code, "details": details}, code)
 
 
+class QuietHandler(BaseHTTPRequestHandler):
+    """Prints nothing."""
+
+    def log_message(self, *_):
+        pass
+
+
+@contextmanager
+def served(handler, tls=None):
+    """A web server on a free port."""
+    with ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
+        if tls:
+            server.socket = tls.wrap_socket(server.socket, server_side=True)
+        thread = threading.Thread(target=server.serve_forever, args=(0.05,), daemon=True)
+        thread.start()
+        try:
+            yield server
+        finally:
+            server.shutdown()
+            thread.join()
+
+
 class ApiServer:
     """Gives each path its answers in turn, and the last one again and again."""
 
-    def __init__(self, default, answers, tls=None):
+    url = ""
+
+    def __init__(self, default, answers):
         self.default = default
         self.answers = {path: list(told) if isinstance(told, list) else [told] for path, told in answers.items()}
         self.requests = []
         server = self
 
-        class Handler(BaseHTTPRequestHandler):
+        class Handler(QuietHandler):
             protocol_version = "HTTP/1.1"
 
             def answer(self):
@@ -58,33 +83,19 @@ class ApiServer:
 
             do_GET = do_PATCH = do_DELETE = answer
 
-            def log_message(self, *_):
-                pass
-
-        self._http = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        if tls:
-            self._http.socket = tls.wrap_socket(self._http.socket, server_side=True)
-        self.url = f"http{'s' if tls else ''}://127.0.0.1:{self._http.server_port}"
-        self._thread = threading.Thread(target=self._http.serve_forever, args=(0.05,), daemon=True)
-        self._thread.start()
+        self.handler = Handler
 
     def answer_to(self, path):
         told = self.answers.get(path, [self.default])
         return told.pop(0) if len(told) > 1 else told[0]
 
-    def close(self):
-        self._http.shutdown()
-        self._http.server_close()
-        self._thread.join()
-
 
 @contextmanager
-def api_server(default=Answer(b"404 page not found\n", 404), tls=None, **answers):  # noqa: B008
-    server = ApiServer(default, answers.get("answers", {}), tls)
-    try:
-        yield server
-    finally:
-        server.close()
+def api_server(default=Answer(b"404 page not found\n", 404), tls=None, answers=MappingProxyType({})):  # noqa: B008
+    made = ApiServer(default, answers)
+    with served(made.handler, tls) as server:
+        made.url = f"http{'s' if tls else ''}://127.0.0.1:{server.server_port}"
+        yield made
 
 
 def kubeconfig(server, user=None, namespace="team", **cluster):

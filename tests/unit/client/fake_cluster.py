@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from workergroups_api.names import CLUSTER_LABEL, COMPONENT_LABEL
+
 SOON = "2026-01-01T00:00:00Z"
 
 
@@ -24,10 +26,13 @@ class FakeCluster:
         return next((each for each in self.select(kind) if each["metadata"]["name"] == name), None)
 
     def select(self, kind, selector="", *, everywhere=False):
+        wanted = dict(label.split("=") for label in selector.split(",") if label)
         return [
             each
             for each in self.objects
-            if each["kind"] == kind.kind and (everywhere or each["metadata"]["namespace"] == self.namespace)
+            if each["kind"] == kind.kind
+            and (everywhere or each["metadata"]["namespace"] == self.namespace)
+            and wanted.items() <= (each["metadata"].get("labels") or {}).items()
         ]
 
 
@@ -53,15 +58,17 @@ class _Named:
     kind: str
 
 
+def labels(component, ray_cluster="ppo"):
+    """Those of a pod of a Ray cluster."""
+    return {CLUSTER_LABEL: ray_cluster, COMPONENT_LABEL: component}
+
+
 def head(name="ppo-head", life="life-1", **metadata):
     """A pod in which Ray's head runs, or did if there is no life."""
     running = [{"name": "ray-head", "containerID": life, "restartCount": 0, "state": {"running": {}}}] if life else []
     status = {"phase": "Running" if life else "Failed", "containerStatuses": running}
-    return {
-        "kind": "Pod",
-        "metadata": {"name": name, "namespace": "team", "uid": f"uid-of-{name}", **metadata},
-        "status": status,
-    }
+    metadata = {"name": name, "namespace": "team", "uid": f"uid-of-{name}", "labels": labels("head"), **metadata}
+    return {"kind": "Pod", "metadata": metadata, "status": status}
 
 
 def pool(name, namespace="team", status=None, **spec):

@@ -1,6 +1,8 @@
 """When a job gets another attempt, what that waits for, and that two attempts never run at once."""
 
 from contextlib import nullcontext
+from itertools import chain, repeat
+from unittest.mock import Mock
 
 import pytest
 
@@ -122,6 +124,11 @@ def ends(status, **more):
     return lambda world: world.running.update(status=status, **more)
 
 
+def raising(*errors):
+    """A function that raises these, one a call, and from then on does nothing."""
+    return Mock(side_effect=chain(errors, repeat(None)))
+
+
 def loses_head(session="s2", comes_back=True, **report):
     """The head's container ends; the next one knows no job."""
 
@@ -199,10 +206,7 @@ def test_one_that_somebody_stops_between_two_attempts_gets_no_other(monkeypatch)
 
 
 def test_while_its_container_runs_a_job_is_not_lost_and_gets_no_other_attempt(monkeypatch):
-    def forget(world):
-        world.jobs.clear()
-
-    world = World(monkeypatch, forget)
+    world = World(monkeypatch, lambda world: world.jobs.clear())
     job = world.submit()
     with pytest.raises(UnreachableError, match="may still be running: Ray no longer knows the job"):
         list(job.logs(follow=True))
@@ -223,7 +227,6 @@ def test_an_attempt_whose_head_was_replaced_meanwhile_was_in_one_of_both(monkeyp
 
 def test_if_it_is_not_known_which_head_had_the_job_there_is_no_other_attempt(monkeypatch):
     world = World(monkeypatch, loses_head())
-
     world.after_submit = lambda: monkeypatch.setattr(attempts, "_heads", lambda kept: None)
     with pytest.raises(ClientError, match="there is no next one: it is not known in which container of Ray's head"):
         list(world.submit().logs(follow=True))
@@ -279,12 +282,7 @@ def test_an_answer_that_is_lost_is_not_a_second_attempt(monkeypatch):
     """The connection breaks when Ray has accepted the attempt."""
     world = World(monkeypatch, ends("FAILED", driver_exit_code=1), ends("SUCCEEDED"))
     job = world.submit()
-
-    def break_once():
-        world.after_submit = lambda: None
-        raise UnreachableError("reset")
-
-    world.after_submit = break_once
+    world.after_submit = raising(UnreachableError("reset"))
     list(job.logs(follow=True))
     assert world.submitted == [("train-1", "1"), ("train-2", "2")]
     assert job.record().exit_code == 0
@@ -307,37 +305,21 @@ def test_a_head_that_is_not_up_yet_is_asked_again(monkeypatch, trouble):
 
 def test_a_head_that_is_replaced_during_the_first_submission_is_waited_for(monkeypatch):
     world = World(monkeypatch)
-    troubles = [NotRunningError("pods ppo-head not found"), UnreachableError("reset")]
-
-    def check():
-        if troubles:
-            raise troubles.pop()
-
-    world.check = check
+    world.check = raising(UnreachableError("reset"), NotRunningError("pods ppo-head not found"))
     world.submit()
     assert world.submitted == [("train-1", "1")]
 
 
 def test_an_answer_to_the_first_submission_that_is_lost_is_no_second_one(monkeypatch):
     world = World(monkeypatch)
-
-    def break_once():
-        world.after_submit = lambda: None
-        raise UnreachableError("reset")
-
-    world.after_submit = break_once
+    world.after_submit = raising(UnreachableError("reset"))
     world.submit()
     assert world.submitted == [("train-1", "1")]
 
 
 def test_an_answer_that_is_lost_is_no_second_job_without_retries_either(monkeypatch):
     world = World(monkeypatch, ends("SUCCEEDED"))
-
-    def break_once():
-        world.after_submit = lambda: None
-        raise UnreachableError("reset")
-
-    world.after_submit = break_once
+    world.after_submit = raising(UnreachableError("reset"))
     assert world.submit(retries=0).id == "train"
     assert world.submitted == [("train", "1")]
 
@@ -356,11 +338,7 @@ def test_a_submission_without_any_answer_says_which_job_may_run(monkeypatch):
 
 def test_ctrl_c_during_a_submission_says_which_job_may_run(monkeypatch):
     world, told = World(monkeypatch), []
-
-    def interrupt():
-        raise KeyboardInterrupt
-
-    world.after_submit = interrupt
+    world.after_submit = raising(KeyboardInterrupt)
     with pytest.raises(KeyboardInterrupt):
         Pool("pool/ppo", world.cluster, told.append).submit(["python"], job_id="train")
     assert told[-1] == "job train may run, or not: see workergroups job status train"
@@ -451,22 +429,14 @@ def test_an_attempt_may_be_on_each_head_on_which_it_was_tried(monkeypatch):
 
 def test_without_retries_a_head_that_is_being_replaced_is_an_error(monkeypatch):
     world = World(monkeypatch)
-
-    def check():
-        raise NotRunningError("pods ppo-head not found")
-
-    world.check = check
+    world.check = Mock(side_effect=NotRunningError("pods ppo-head not found"))
     with pytest.raises(NotRunningError, match="ppo-head"):
         world.submit(retries=0)
 
 
 def test_a_record_that_cannot_be_kept_does_not_keep_a_job_from_its_attempts(monkeypatch):
     world = World(monkeypatch, loses_head(), ends("SUCCEEDED"))
-
-    def refuse(*_, **__):
-        raise ClientError("you may not")
-
-    world.cluster.apply = world.cluster.merge = refuse
+    world.cluster.apply = world.cluster.merge = Mock(side_effect=ClientError("you may not"))
     job = world.submit()
     list(job.logs(follow=True))
     assert (world.submitted, job.record().exit_code) == ([("train-1", "1"), ("train-2", "2")], 0)
@@ -510,12 +480,12 @@ def test_the_span_that_a_runtime_environment_or_a_secret_names_wins(monkeypatch)
 
 
 def test_attempts_have_one_key_and_submissions_another(monkeypatch):
-    world = World(monkeypatch)
-    made = [
-        submission.Submission.of(Pool("pool/ppo", world.cluster).target, ["x"], None, None, None, (), "train")
-        for _ in range(2)
-    ]
-    assert made[0].key != made[1].key
+    failed = ends("FAILED", driver_exit_code=1)
+    world = World(monkeypatch, failed, failed)
+    list(world.submit(retries=1).logs(follow=True))
+    world.submit(retries=0)
+    keys = {job_id: job["metadata"][jobs._SUBMISSION] for job_id, job in world.jobs.items()}
+    assert keys["train-1"] == keys["train-2"] != keys["train"]
 
 
 @pytest.mark.parametrize("job_id", ["x" * 201, "exp 1", "a/b", "..", "-x", "caf\u00e9", "a\n", "a?b", "a#b", "$HOME"])

@@ -109,3 +109,5 @@ def test_a_runtime_environment_may_have_the_directory(here, monkeypatch):
     (here / "env.yaml").write_text("working_dir: .\n")
     done = CliRunner().invoke(app, ["job", "submit", "ppo", "--runtime-env", "env.yaml", "--", "python", "driver.py"])
     assert "add --working-dir" not in done.output
+    assert done.exit_code == 1
+    assert "there is no usable kubeconfig" in str(done.exception)

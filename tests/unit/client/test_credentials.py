@@ -177,23 +177,15 @@ def test_how_to_log_in_again_is_known_for_the_large_clouds(context, command, sai
     assert said in login_of(context({"exec": {"command": command}})).again
 
 
-def test_an_auth_provider_is_left_to_the_kubernetes_package(tmp_path, monkeypatch):
+def test_an_auth_provider_is_left_to_the_kubernetes_package(configure, tmp_path, monkeypatch):
     # Its end is in 2100, so that it needs no renewal.
     token = "e30.eyJleHAiOiA0MTAyNDQ0ODAwfQ.c2ln"
     user = {"auth-provider": {"name": "oidc", "config": {"id-token": token}}}
-    document = {
-        "current-context": "lab",
-        "clusters": [{"name": "c", "cluster": {"server": "https://cluster.example"}}],
-        "contexts": [{"name": "lab", "context": {"cluster": "c", "user": "jane"}}],
-        "users": [{"name": "jane", "user": user}],
-    }
-    (tmp_path / "config").write_text(json.dumps(document))
-    monkeypatch.setenv("KUBECONFIG", str(tmp_path / "config"))
+    configure("https://cluster.example", user)
     monkeypatch.setattr("kubernetes.config.kube_config.KUBE_CONFIG_DEFAULT_LOCATION", str(tmp_path / "config"))
     from workergroups_client.api_server.kubeconfig import load
 
     assert login_of(load(None)).credential().authorization == f"Bearer {token}"
-    document["users"][0]["user"] = {"auth-provider": {"name": "oidc", "config": {"x": "y"}}}
-    (tmp_path / "config").write_text(json.dumps(document))
+    configure("https://cluster.example", {"auth-provider": {"name": "oidc", "config": {"x": "y"}}})
     with pytest.raises(ClientError, match=r"auth-provider of user jane.* gives no token .*log in again"):
         login_of(load(None)).credential()

@@ -3,13 +3,12 @@
 import contextlib
 import http.client
 import socket
-import threading
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from types import SimpleNamespace
 
 import pytest
 from typer.testing import CliRunner
 
+from tests.unit.client.api_server import QuietHandler, served
 from tests.unit.client.browser import Browser
 from workergroups_cli import connect_commands
 from workergroups_cli.app import app
@@ -20,7 +19,7 @@ from workergroups_client.ray_cluster.dashboard import Dashboard
 TOKEN = "the-token-of-ray"
 
 
-class Ray(BaseHTTPRequestHandler):
+class Ray(QuietHandler):
     """Stands in for Ray's dashboard, and notes what it is sent."""
 
     protocol_version = "HTTP/1.1"
@@ -51,27 +50,18 @@ class Ray(BaseHTTPRequestHandler):
 
     do_POST = do_HEAD = do_GET
 
-    def log_message(self, *_):
-        pass
-
 
 @pytest.fixture
 def start():
     """Start a web server on a free port."""
-    running = []
+    with contextlib.ExitStack() as running:
 
-    def start(handler):
-        server = ThreadingHTTPServer(("127.0.0.1", 0), handler)
-        server.seen = []
-        running.append((server, threading.Thread(target=server.serve_forever, args=(0.05,), daemon=True)))
-        running[-1][1].start()
-        return server
+        def start(handler):
+            server = running.enter_context(served(handler))
+            server.seen = []
+            return server
 
-    yield start
-    for server, thread in running:
-        server.shutdown()
-        server.server_close()
-        thread.join()
+        yield start
 
 
 @pytest.fixture
@@ -128,14 +118,11 @@ def test_ray_gets_the_token_and_no_cookie_and_the_browser_gets_no_token(logged_i
 
 
 def test_another_web_server_on_this_machine_gets_neither_token_nor_login(logged_in, dashboard, start):
-    class Evil(BaseHTTPRequestHandler):
+    class Evil(QuietHandler):
         def do_GET(self):
             self.server.seen.append(str(self.headers))
             self.send_response(200)
             self.end_headers()
-
-        def log_message(self, *_):
-            pass
 
     evil = start(Evil)
     for name in ("127.0.0.1", "localhost", "other.localhost"):
@@ -195,6 +182,8 @@ def test_own_pages_may_send_and_read_everything(logged_in, dashboard, ray):
 def test_one_connection_serves_many_requests(logged_in, dashboard):
     netloc = dashboard.url.removeprefix("http://")
     connection = http.client.HTTPConnection("127.0.0.1", int(netloc.partition(":")[2]), timeout=20)
+    connection.connect()
+    connection.auto_open = 0  # else it would connect again, unseen
     for path in ("/nodes", "/stream", "/nodes"):
         connection.request("GET", path, headers={"Host": netloc, "Cookie": "; ".join(logged_in.cookies.values())})
         assert connection.getresponse().read() in (b"page", b"onetwo")

@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.unit.client.fake_cluster import FakeCluster, head, pool
+from tests.unit.client.fake_cluster import FakeCluster, head, labels, pool
 from tests.unit.client.test_attempts import World
 from workergroups_client.errors import NotFoundError, NotRunningError
 from workergroups_client.jobs.driver_place import DriverPlace
@@ -30,7 +30,7 @@ class Ray:
 def worker(name, address):
     return {
         "kind": "Pod",
-        "metadata": {"name": name, "namespace": "team", "uid": f"uid-of-{name}"},
+        "metadata": {"name": name, "namespace": "team", "uid": f"uid-of-{name}", "labels": labels("worker")},
         "status": {"phase": "Running", "podIP": address},
     }
 

@@ -1,14 +1,13 @@
 """What `workergroups usage` shows of what Prometheus has counted."""
 
 import json
-import os
 import time
 from urllib.parse import parse_qs, urlsplit
 
 import pytest
 from typer.testing import CliRunner
 
-from tests.unit.client.api_server import Answer, api_server, kubeconfig, refused
+from tests.unit.client.api_server import Answer, api_server, refused
 from workergroups_cli.app import app
 from workergroups_client.api_server import rest
 from workergroups_client.api_server.credentials import Login
@@ -40,15 +39,10 @@ NOTHING = Answer(series((), []))
 
 
 @pytest.fixture
-def metered(tmp_path, monkeypatch):
+def metered(configure):
     """An API server that passes questions on to a Prometheus."""
-    for name in os.environ:
-        if name.lower().endswith("_proxy"):
-            monkeypatch.delenv(name)
     with api_server(answers={QUERY: [OF_POOLS, FROM_THEN, OF_RANKS]}) as server:
-        path = tmp_path / "config"
-        path.write_text(json.dumps(kubeconfig(server.url)))
-        monkeypatch.setenv("KUBECONFIG", str(path))
+        configure(server.url)
         yield server
 
 

@@ -6,7 +6,6 @@ import pytest
 
 from tests.unit.client import fake_cluster
 from tests.unit.client.fake_cluster import FakeCluster
-from workergroups_api.names import CLUSTER_LABEL, COMPONENT_LABEL
 from workergroups_client.errors import ClientError, NotFoundError
 from workergroups_client.objects.names import GROUP, find
 from workergroups_client.pods import previous
@@ -27,8 +26,8 @@ class Agent:
 
     def __init__(self, monkeypatch, *kept, since=SINCE, runs=True):
         self.kept, self.since, self.asked = kept, since, []
-        labels = {CLUSTER_LABEL: "ppo", COMPONENT_LABEL: "agent"}
-        pod = {"kind": "Pod", "metadata": {"name": "ppo-agent-x", "namespace": "team", "labels": labels}}
+        metadata = {"name": "ppo-agent-x", "namespace": "team", "labels": fake_cluster.labels("agent")}
+        pod = {"kind": "Pod", "metadata": metadata}
         pods = [pod | {"status": {"phase": "Running"}}] if runs else []
         self.cluster = FakeCluster(fake_cluster.pool("ppo"), fake_cluster.group("ppo"), *pods)
         monkeypatch.setattr(previous, "ask", self.answer)

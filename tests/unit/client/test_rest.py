@@ -5,11 +5,10 @@ import json
 import os
 import socket
 import threading
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
 
-from tests.unit.client.api_server import POOLS, Answer, Authority, api_server, kubeconfig, listed, refused
+from tests.unit.client.api_server import POOLS, Answer, Authority, QuietHandler, api_server, listed, refused, served
 from tests.unit.client.fake_cluster import pool
 from workergroups_api.manifest import RESOURCE_POOL
 from workergroups_client import Cluster
@@ -26,16 +25,11 @@ ONE = {POOLS: listed("ResourcePool", PPO)}
 
 
 @pytest.fixture
-def cluster(tmp_path, monkeypatch):
+def cluster(configure):
     """A Cluster of a kubeconfig; arguments as for `kubeconfig`."""
-    for name in os.environ:
-        if name.lower().endswith("_proxy"):
-            monkeypatch.delenv(name)
-    path = tmp_path / "config"
-    monkeypatch.setenv("KUBECONFIG", str(path))
 
     def cluster(*arguments, **more):
-        path.write_text(json.dumps(kubeconfig(*arguments, **more)))
+        configure(*arguments, **more)
         return Cluster()
 
     return cluster
@@ -43,11 +37,6 @@ def cluster(tmp_path, monkeypatch):
 
 def names(cluster):
     return [each["metadata"]["name"] for each in cluster.select(RESOURCE_POOL, "a=b")]
-
-
-@pytest.fixture(scope="session")
-def authority(tmp_path_factory):
-    return Authority(tmp_path_factory.mktemp("certificates"))
 
 
 def data(path):
@@ -165,7 +154,7 @@ def test_a_server_whose_certificate_another_authority_has_signed_gets_no_request
         assert server.requests == []
 
 
-class Proxy(BaseHTTPRequestHandler):
+class Proxy(QuietHandler):
     """Passes bytes on, as a proxy does between a machine and its cluster."""
 
     seen: list
@@ -190,9 +179,6 @@ class Proxy(BaseHTTPRequestHandler):
         self.end_headers()
         self.wfile.write(body)
 
-    def log_message(self, *_):
-        pass
-
 
 def carry(source, sink):
     try:
@@ -205,13 +191,8 @@ def carry(source, sink):
 
 @pytest.fixture
 def proxy():
-    made = ThreadingHTTPServer(("127.0.0.1", 0), type("Handler", (Proxy,), {"seen": []}))
-    thread = threading.Thread(target=made.serve_forever, args=(0.05,), daemon=True)
-    thread.start()
-    yield made
-    made.shutdown()
-    made.server_close()
-    thread.join()
+    with served(type("Handler", (Proxy,), {"seen": []})) as made:
+        yield made
 
 
 def address(proxy, login=""):

@@ -26,7 +26,9 @@ def calls(monkeypatch):
 
         monkeypatch.setattr(group_commands, "Group", Group)
         monkeypatch.setattr(group_commands, "Cluster", lambda *_: FakeCluster())
-        return CliRunner().invoke(app, ["calls", "trainer"]).output
+        done = CliRunner().invoke(app, ["calls", "trainer"])
+        assert done.exit_code == 0
+        return done.output
 
     return run
 
@@ -38,7 +40,9 @@ def test_a_stopped_rank_is_named_with_the_way_out(calls):
 
 
 def test_where_all_ranks_answer_there_is_no_more_to_say(calls):
-    assert "without an answer" not in calls({0: RUNS, 1: RUNS})
+    said = calls({0: RUNS, 1: RUNS})
+    assert "group trainer has no calls in flight" in said
+    assert "without an answer" not in said
 
 
 def test_a_rank_without_a_frame_of_its_own_answers():

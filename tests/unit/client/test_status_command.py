@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from typer.testing import CliRunner
 
-from tests.unit.client.fake_cluster import SOON, FakeCluster, condition, group, pool
+from tests.unit.client.fake_cluster import SOON, FakeCluster, condition, group, labels, pool
 from workergroups_api.conditions import Condition
 from workergroups_api.manifest import POD
 from workergroups_cli import status_command
@@ -48,7 +48,7 @@ class PodsOutOfReach(FakeCluster):
 
 PENDING = {
     "kind": "Pod",
-    "metadata": {"name": "ppo-worker", "namespace": "team", "creationTimestamp": SOON},
+    "metadata": {"name": "ppo-worker", "namespace": "team", "creationTimestamp": SOON, "labels": labels("worker")},
     "spec": {"containers": [{"resources": {"limits": {"nvidia.com/gpu": "8"}}}]},
     "status": {"phase": "Pending"},
 }
@@ -59,7 +59,7 @@ PENDING = {
     [
         (lambda _: True, 0, ["its pods could not be listed: it does not answer", "its jobs, and what runs in its bun"]),
         # Those of all namespaces.
-        (lambda selector: not selector, 3, ["who holds the devices that its pods wait for could not be found out: it"]),
+        (lambda selector: not selector, 1, ["who holds the devices that its pods wait for could not be found out: it"]),
         (lambda selector: "head" in selector, 0, ["its pods could not be listed", "the output of `ray status` is mis"]),
     ],
 )

@@ -2,7 +2,6 @@
 
 import asyncio
 import json
-import os
 import socket
 import sys
 import threading
@@ -10,7 +9,7 @@ import threading
 import pytest
 from aiohttp import WSMsgType, web
 
-from tests.unit.client.api_server import Authority, kubeconfig
+from tests.unit.client.api_server import Authority
 from workergroups_client import Cluster
 from workergroups_client.api_server.execution import execute
 from workergroups_client.api_server.tunnel import Tunnel
@@ -74,11 +73,6 @@ class Kubelet:
 
 
 @pytest.fixture
-def authority(tmp_path):
-    return Authority(tmp_path)
-
-
-@pytest.fixture
 def kubelet(authority):
     made = Kubelet(authority.server_context("server", "DNS:kubernetes", ask_clients=True))
     yield made
@@ -86,15 +80,11 @@ def kubelet(authority):
 
 
 @pytest.fixture
-def cluster(tmp_path, monkeypatch, authority, kubelet):
-    for name in os.environ:
-        if name.lower().endswith("_proxy"):
-            monkeypatch.delenv(name)
+def cluster(configure, authority, kubelet):
     client = authority.issue("jane")
     user = {"client-certificate": client.certificate, "client-key": client.key, "token": "t"}
     settings = {"certificate-authority": authority.own.certificate, "tls-server-name": "kubernetes"}
-    (tmp_path / "config").write_text(json.dumps(kubeconfig(kubelet.url, user, **settings)))
-    monkeypatch.setenv("KUBECONFIG", str(tmp_path / "config"))
+    configure(kubelet.url, user, **settings)
     return Cluster()
 
 

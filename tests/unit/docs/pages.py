@@ -1,8 +1,10 @@
 """The pages that people read, and what is in them: fenced blocks, code within lines, tables."""
 
+import ast
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 
 REPOSITORY = Path(__file__).parents[3]
@@ -61,6 +63,15 @@ def section(text: str, heading: str) -> str:
     """The part of a page under a heading, up to the next one of its level or above."""
     level = heading.split()[0]
     return re.split(rf"^#{{1,{len(level)}}} ", text.split(f"\n{heading}\n", 1)[1], maxsplit=1, flags=re.MULTILINE)[0]
+
+
+@cache
+def functions_in(path: str) -> set[str]:
+    """The functions of a file under tests/, alone or in classes; none if there is no such file."""
+    file = REPOSITORY / "tests" / path
+    tree = ast.parse(file.read_text()) if file.is_file() else ast.Module([], [])
+    bodies = [tree.body, *(each.body for each in tree.body if isinstance(each, ast.ClassDef))]
+    return {each.name for body in bodies for each in body if isinstance(each, ast.FunctionDef | ast.AsyncFunctionDef)}
 
 
 def _blocks_of(page: Path) -> Iterator[Sample]:

@@ -1,12 +1,10 @@
 """Each claim of the threat model names tests that exist."""
 
-import ast
 import re
-from functools import cache
 
 import pytest
 
-from tests.unit.docs.pages import REPOSITORY, section, tables
+from tests.unit.docs.pages import REPOSITORY, functions_in, section, tables
 
 PAGE = (REPOSITORY / "docs/threat-model.md").read_text()
 FALSIFIED, PREVENTED = "## What a tenant can falsify", "## What only the administrator can do"
@@ -24,12 +22,6 @@ def claims():
     yield from (" | ".join(row) for row in rows if row[0] != "cluster administrator")
 
 
-@cache
-def functions(file):
-    tree = ast.parse((REPOSITORY / "tests" / file).read_text())
-    return {node.name for node in ast.walk(tree) if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)}
-
-
 def test_there_are_claims():
     assert len(list(claims())) > 15
 
@@ -41,4 +33,4 @@ def test_each_claim_names_a_test(claim):
 
 @pytest.mark.parametrize(("file", "name"), sorted(set(TEST.findall(PAGE))))
 def test_each_test_that_is_named_exists(file, name):
-    assert name in functions(file)
+    assert name in functions_in(file)

@@ -1,12 +1,10 @@
 """docs/training.md answers each line of verl's guide once, in order, and names the tests that show the answers."""
 
-import ast
 import re
-from functools import cache
 
 import pytest
 
-from tests.unit.docs.pages import REPOSITORY, tables
+from tests.unit.docs.pages import REPOSITORY, functions_in, tables
 
 ROWS = [row for _, rows in tables((REPOSITORY / "docs" / "training.md").read_text()) for row in rows]
 REFUSALS = {
@@ -55,18 +53,10 @@ def test_what_gives_no_reason_is_refused(sentence):
     assert not REASON.search(sentence)
 
 
-@cache
-def defined_tests(path):
-    """The tests that a file defines; none if there is no such file."""
-    file = REPOSITORY / "tests" / path
-    tree = ast.parse(file.read_text()) if file.is_file() else ast.Module([], [])
-    return {each.name for each in tree.body if isinstance(each, ast.FunctionDef | ast.AsyncFunctionDef)}
-
-
 def is_shown(cell):
     """Whether a cell names tests that exist, or says why there is none."""
     names = [re.fullmatch(r"`([\w/]+/test_\w+\.py)::(test_\w+)`", name) for name in cell.split("<br>")]
-    return bool(NO_TEST.fullmatch(cell)) or all(name and name[2] in defined_tests(name[1]) for name in names)
+    return bool(NO_TEST.fullmatch(cell)) or all(name and name[2] in functions_in(name[1]) for name in names)
 
 
 @pytest.mark.parametrize("number", SHOWN_BY)
@@ -88,7 +78,7 @@ def test_a_row_that_points_to_another_one_without_a_test_says_nothing():
         "none: not yet",
         "`unit/docs/test_training.py::test_that_is_not_there`",
         "`unit/docs/no_such_file.py::test_each_line_of_the_guide_has_its_row`",
-        "`unit/docs/test_training.py::defined_tests`",
+        "`unit/docs/test_training.py::is_shown`",
         "a test",
     ],
 )

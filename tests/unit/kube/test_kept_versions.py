@@ -15,13 +15,13 @@ SMALL, LARGE, TOO_LARGE = 100, 100_000, 200_000
 
 
 class Server:
-    """Has one group with a text of some size; `change` is called before each answer."""
+    """Has groups with a text of some size; `change` is called before each answer."""
 
     def __init__(self, size, change=lambda server: None):
         self.size, self.uid, self.version, self.exists = size, "u", 1, True
         self.change = change
-        # How often the whole object was read.
-        self.reads = 0
+        # The group that is looked at next, and those that were read as a whole.
+        self.name, self.reads = "a", []
         # Of its metadata, who wrote which field.
         self.managed = ""
 
@@ -29,10 +29,10 @@ class Server:
         self.change(self)
         if not self.exists:
             return web.json_response({"kind": "Status", "message": "not found", "code": 404}, status=404)
-        metadata = {"name": "g", "uid": self.uid, "resourceVersion": str(self.version), "managedFields": self.managed}
+        metadata = {"uid": self.uid, "resourceVersion": str(self.version), "managedFields": self.managed}
         if "PartialObjectMetadata" in request.headers["Accept"]:
             return web.json_response({"metadata": metadata})
-        self.reads += 1
+        self.reads.append(request.path.rpartition("/")[2])
         return web.json_response({"metadata": metadata, "spec": f"{self.version}" + "x" * self.size})
 
 
@@ -50,7 +50,7 @@ def read(monkeypatch):
             async with Kube.to(Configuration(host=host), "test", 15.0) as client:
                 seen = []
                 for happens in (*between, lambda _: None):
-                    seen.append(await client.get_made(WORKER_GROUP, "ns", "g", make))
+                    seen.append(await client.get_made(WORKER_GROUP, "ns", server.name, make))
                     happens(server)
                 return seen
 
@@ -89,7 +89,7 @@ def deleted(server):
 def test_a_version_is_read_as_often_as_necessary(read, size, between, seen, reads):
     server = Server(size)
     assert read(server, *between) == seen
-    assert server.reads == reads
+    assert len(server.reads) == reads
 
 
 def test_what_changes_while_it_is_read_is_read_again(read):
@@ -104,11 +104,15 @@ def test_what_shrinks_while_it_is_read_is_seen(read):
     assert read(Server(TOO_LARGE, shrinks), nothing) == ["1", "1"]
 
 
+def then(name):
+    return lambda server: setattr(server, "name", name)
+
+
 def test_the_objects_that_were_used_last_are_kept(read, monkeypatch):
-    monkeypatch.setattr(reading, "_KEPT_OBJECTS", 0)
+    monkeypatch.setattr(reading, "_KEPT_OBJECTS", 2)
     server = Server(LARGE)
-    assert read(server, nothing) == ["1", "1"]
-    assert server.reads == 2
+    assert read(server, then("b"), then("a"), then("c"), then("a"), then("b")) == ["1"] * 6
+    assert server.reads == ["a", "b", "c", "b"]
 
 
 def test_an_object_of_which_even_the_metadata_are_too_large_is_refused_and_not_an_error(read):

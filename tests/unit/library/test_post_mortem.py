@@ -92,10 +92,13 @@ def test_methods_keep_their_names_and_what_they_are_registered_as(rank):
     assert (rank.plain.__name__, rank.plain.mark) == ("plain", "registered")
 
 
-def test_it_is_the_same_after_the_way_to_a_rank():
+def test_it_is_the_same_after_the_way_to_a_rank(capsys):
     class Far(Rank):
         pass
 
     sent = cloudpickle.dumps(type("Far", (Far,), with_post_mortem(Far, print)))
     far = pickle.loads(sent)()
     assert far.caught() == "caught"
+    with pytest.raises(LookupError):
+        far.through()
+    assert capsys.readouterr().out == "plain\n"

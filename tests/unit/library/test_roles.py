@@ -40,13 +40,14 @@ def whole():
 
 @pytest.mark.parametrize("role", ["rank", "world_size", "worker_dict", "fused_worker_dict", "call_role", "__init__"])
 def test_a_role_with_the_name_of_something_else_in_a_rank_is_refused(role):
-    with pytest.raises(ValueError, match=f"a role cannot be called '{role}'"):
+    with pytest.raises(ValueError, match=f"a role cannot be called '{role}': ranks have an attribute"):
         create_colocated_worker_cls({role: RayClassWithInitArgs(Role)})
 
 
 @pytest.mark.parametrize("role", ["actor", "actor_rollout", "critic", "ref", "rm", "role"])
 def test_the_names_that_verl_gives_roles_are_taken(role):
-    assert create_colocated_worker_cls({role: RayClassWithInitArgs(Role)})
+    ranks = create_colocated_worker_cls({role: RayClassWithInitArgs(Role)})
+    assert [each for each in registered_methods(ranks.user_class) if each.endswith("step")] == [f"{role}_step"]
 
 
 def test_a_roles_group_passes_for_a_worker_group_as_with_verl(whole):

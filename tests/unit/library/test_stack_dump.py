@@ -119,6 +119,7 @@ def test_of_a_process_that_is_none_of_pythons_or_has_ended_it_says_why_there_are
     with subprocess.Popen(["sleep", "60"]) as process:
         said = dump_processes([process.pid, ENDED])
         process.kill()
+    assert set(said) == {process.pid, ENDED}
     assert all(why.startswith("no stacks: py-spy cannot read them: ") for why in said.values())
 
 

@@ -47,7 +47,7 @@ def test_a_class_whose_method_has_a_name_of_the_groups_is_refused(name):
 
 @pytest.mark.parametrize("name", ["close", "workers", "share", "name_prefix", "spawn"])
 def test_a_role_with_a_name_of_the_groups_is_refused(name):
-    with pytest.raises(ValueError, match=f"a role cannot be called '{name}'"):
+    with pytest.raises(ValueError, match=f"a role cannot be called '{name}': groups have an attribute"):
         create_colocated_worker_cls({name: RayClassWithInitArgs(class_with("train"))})
 
 

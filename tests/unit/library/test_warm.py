@@ -14,7 +14,7 @@ import pytest
 
 from tests.unit.agent.test_setup_worker import arguments
 from workergroups.node import free_memory
-from workergroups.warm import client, forked, learning, places, preload, server
+from workergroups.warm import forked, learning, places, preload, server
 from workergroups.worker_process import setup_worker
 
 GROUP = {"WORKERGROUPS_WARM": "0b7a-uid", "RAY_RAYLET_PID": "17", "PYTHONPATH": "/code/1:/library", "A": "b"}
@@ -283,7 +283,8 @@ def test_a_server_that_hangs_costs_two_seconds_and_never_starts_a_second_worker(
         found, seconds = node.start()
     finally:
         os.kill(pid, signal.SIGCONT)
-    assert (found["decimal"], seconds >= client.SECONDS) == (False, True)
+    assert found["decimal"] is False
+    assert 2 <= seconds < 10  # beyond the two, what a start takes on a busy machine
     assert node.start(output="other")[0]["decimal"] is True  # the server has served the first one by now
     until(lambda: not children(pid))
     assert len((node.directory / "output").read_text().splitlines()) == 1
