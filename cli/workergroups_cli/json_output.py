@@ -25,28 +25,30 @@ def print_list(kind: str, items: Iterable[Any], **more: Any) -> None:
     print(json.dumps(made, default=_plain, indent=2))
 
 
-def status_item(
-    status: Status,
-    jobs: Sequence[JobRecord] = (),
-    occupants: Sequence[Occupant] = (),
-    holders: Sequence[Holder] = (),
-    *,
-    ray: str | None = None,
-) -> dict[str, Any]:
-    """Return a pool or a group as the API server has it, without its spec, and what else is known of it."""
+def status_item(status: Status) -> dict[str, Any]:
+    """Return a pool or a group as the API server has it, without its spec."""
     manifest = status.manifest
     metadata = {name: value for name, value in manifest["metadata"].items() if name != _SERVERS_OWN}
-    of_jobs = [job_item(status.name, job) for job in jobs]
-    more = {"jobs": of_jobs, "occupants": occupants, "holders": holders} if status.is_pool else {}
     return {
         "apiVersion": manifest.get("apiVersion"),
         "kind": manifest.get("kind"),
         "metadata": metadata,
         "status": manifest.get("status") or {},
         "ready": status.is_ready,
-        **more,
-        **({"rayStatus": ray} if ray is not None else {}),
     }
+
+
+def described_item(
+    status: Status,
+    jobs: Sequence[JobRecord],
+    occupants: Sequence[Occupant],
+    holders: Sequence[Holder],
+    ray: str | None,
+) -> dict[str, Any]:
+    """Return the item of a pool or group that was asked for by name, with what else is known of it."""
+    of_jobs = [job_item(status.name, job) for job in jobs]
+    more = {"jobs": of_jobs, "occupants": occupants, "holders": holders} if status.is_pool else {}
+    return status_item(status) | more | ({"rayStatus": ray} if ray is not None else {})
 
 
 def job_item(pool: str, record: JobRecord) -> dict[str, Any]:

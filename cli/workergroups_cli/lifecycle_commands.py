@@ -76,6 +76,8 @@ def up(
     note_expanded(variables)
     look_at(command or (), has_working_dir=working_dir is not None)
     manifests = load(file)
+    if (command or attach) and not any(map(as_target, manifests)):
+        raise ClientError("there is no pool and no group among the objects, which a command and --attach need")
     cluster = Cluster(namespace_of(manifests, namespace), context)
     steps = _confirm_plan(cluster, manifests, force=force_conflicts, is_confirmed=yes)
     targets = _apply(cluster, manifests, steps, force=force_conflicts)

@@ -183,8 +183,11 @@ def _previous_logs(cluster: Cluster, name: str, ranks: str | None, tail: int | N
 def _process_logs(processes: Processes, target: str, previous: bool, part: LogPart) -> None:
     """Print the last lines of the living processes of a target, or of its actors that died."""
     if not previous:
-        for process, text in processes.logs(target):
+        found = processes.logs(target)
+        for process, text in found:
             _print_lines(f"[{process} {process.pid}] ", text, part)
+        if not found:
+            note("there are no actors and no tasks; the output of a job's driver: workergroups job logs")
         return
     for dead, text in processes.previous_logs(target):
         who, died = f"actor {dead.actor.class_name}", datetime.fromtimestamp(dead.died, timezone.utc)

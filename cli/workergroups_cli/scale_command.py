@@ -7,9 +7,9 @@ from typing import Annotated
 import typer
 
 from workergroups_api.vocabulary import Reason
-from workergroups_client import Cluster, Pool
+from workergroups_client import ClientError, Cluster
 from workergroups_client.objects.deletion import groups_on
-from workergroups_client.objects.names import POOL, find
+from workergroups_client.objects.names import POOL, Target, find, first_pool, pools_of
 from workergroups_client.objects.status import status_of
 
 from .options import LONGEST_WAIT, Context, Namespace, PoolName, Timeout, seconds_of
@@ -31,7 +31,7 @@ def scale(
     """
     seconds = seconds_of(timeout)
     cluster = Cluster(namespace, context)
-    found = Pool(pool, cluster).target
+    found = _pool(cluster, pool)
     before = found.manifest["spec"].get("nodes", 1)
     cluster.edit(found.kind, found.name, {"nodes": nodes})
     print_text(f"{found}: {before} -> {nodes} nodes")
@@ -42,3 +42,13 @@ def scale(
         return
     show_until_ready(cluster, [found], seconds)
     note_old(status_of(find(cluster, f"{group.what}/{group.name}")) for group in groups_on(cluster, found))
+
+
+def _pool(cluster: Cluster, name: str) -> Target:
+    """Return the pool of the name, or the only one of a group."""
+    target = find(cluster, name)
+    if target.what == POOL:
+        return target
+    if len(pools := pools_of(target)) > 1:
+        raise ClientError(f"{target} is on {len(pools)} pools: name the one to scale: {', '.join(pools)}")
+    return first_pool(cluster, target)

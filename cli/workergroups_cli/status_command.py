@@ -11,7 +11,7 @@ from workergroups_api.manifest import POD, RESOURCE_POOL, WORKER_GROUP
 from workergroups_api.names import CLUSTER_LABEL
 from workergroups_client import Cluster
 
-from .json_output import print_list, status_item
+from .json_output import described_item, print_list, status_item
 from .options import Context, Format, Namespace, complete_name
 from .output import Output, note
 from .overview import look_at_all
@@ -88,9 +88,7 @@ def _description(cluster: Cluster, name: str, output: Output, *, with_ray: bool)
     if output is Output.text:
         found.show()
         return
-    items = [
-        status_item(status, found.jobs, found.occupants, found.holders, ray=found.ray) for status in found.statuses
-    ]
+    items = [described_item(status, found.jobs, found.occupants, found.holders, found.ray) for status in found.statuses]
     print_list("Status", items)
     for sentence in found.notes:
         note(sentence)

@@ -81,7 +81,8 @@ def braces(names: Sequence[str]) -> str:
 
 def cut_braces(text: str, limit: int) -> str:
     """Return the text with the first of its names, as many as have room in `limit` characters."""
-    return text if len(text) <= limit else text[:limit].rpartition(",")[0] + "}"
+    kept = text[:limit].rpartition(",")[0]
+    return text if len(text) <= limit else f"{kept}}}" if kept else ""
 
 
 def expanded(text: str) -> list[str]:

@@ -52,7 +52,8 @@ class FailurePolicy(ApiModel):
         Field(
             max_length=len(FAILURES),
             description="Reasons that do not count: if one of the failed ranks has such a reason, the restart is not "
-            "one of `maxRestarts`. Restarts after NodeLost and Preempted are immediate: they wait for the node anyway.",
+            "one of `maxRestarts`. Restarts after NodeLost and Preempted are immediate: they wait for the node anyway. "
+            "After another reason of the list, each follows after `backoffSeconds`.",
             json_schema_extra=schema(x_kubernetes_list_type="set"),
         ),
     ] = (RankEnd.NODE_LOST, RankEnd.PREEMPTED)

@@ -69,7 +69,7 @@ class ResourcePoolStatus(PoolSummary):
     cluster_name: Annotated[Term | None, Field(description="Name of the RayCluster that the pool is part of.")] = None
     selector: Annotated[
         Message | None,
-        Field(description="Term selector of the pods of the pool's nodes, for `kubectl` and autoscalers."),
+        Field(description="Label selector of the pods of the pool's nodes, for `kubectl` and autoscalers."),
     ] = None
     victims: Annotated[
         tuple[Victim, ...] | None,

@@ -228,7 +228,7 @@ def _missing_package(report: GroupReport) -> str:
 
 
 def _paused(report: GroupReport, count: str, *, is_ready: bool) -> Finding:
-    """A pause is no failure: no deadline applies, and ranks that were ready stay so."""
+    """A pause is no failure: no deadline for readiness applies, and ranks that were ready stay so."""
     waiting = [pause for pause in report.pauses if not pause.attached]
     first = waiting[0] if waiting else report.pauses[0]
     others = f" (of the paused ranks {report.paused})" if len(report.pauses) > 1 else ""

@@ -431,8 +431,9 @@ def _preflight_passed(pool: ResourcePool, inputs: StatusInputs) -> Finding:
         return _preflight_finding("True", Explanation(Reason.PREFLIGHT_PASSED, f"{level}: all nodes passed{measured}"))
     if report.state == PreflightState.FAILED:
         message = (
-            f"{level}: {report.message}; the check is repeated every few minutes and after a change of the spec. Fix "
-            "this, delete the pod to replace its node, or set spec.preflight to None; groups wait until then"
+            f"{level}: {report.message}; the check is repeated after a change of the spec, or else after 20 s, and "
+            "later every five minutes. Fix this, delete the pod to replace its node, or set spec.preflight to None; "
+            "groups wait until then"
         )
         return _preflight_finding("False", Explanation(Reason.PREFLIGHT_FAILED, message))
     count = f"{passed} of {pool.spec.nodes} nodes passed; " if pool.is_reserved else ""

@@ -46,8 +46,8 @@ _GROUP_ENV_DIRECTORY = f"/opt/{_GROUP_ENV}"
 _HEAD_REQUESTS = {"cpu": "200m", "memory": "512Mi"}
 # When the first driver connects, which is the executor, Ray would start a process for each CPU.
 _NO_PROCESSES_AHEAD = {"RAY_prestart_worker_first_driver": "0"}
-# Drivers run in the head; a pool can ask for more.
 _GCS_STORAGE_DIRECTORY = f"/opt/{GCS_STORAGE}"
+# Drivers run in the head; a pool can ask for more.
 _HEAD_LIMITS = {"cpu": "8", "memory": "16Gi"}
 _WORKER_REQUESTS = {"cpu": "100m", "memory": "256Mi"}
 # The GCS declares a node dead that does not answer three requests of three seconds each. It begins soon, since a node

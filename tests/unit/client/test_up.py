@@ -148,3 +148,12 @@ def test_the_options_of_the_command_reach_the_job_and_the_time_limit_the_wait(up
         env={"A": "b", "C": "d=e"},
         env_from=["secret/keys"],
     )
+
+
+@pytest.mark.parametrize("words", [["--attach"], ["--", "true"]])
+def test_what_has_no_pool_is_not_applied_if_something_is_to_run_on_one(up, words):
+    cluster = Applied()
+    other = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "code"}, "spec": {"nodes": 1}}
+    done = up(cluster, *words, manifests=(other,))
+    assert "there is no pool and no group among the objects" in str(done.exception)
+    assert (done.exit_code, cluster.applied) == (1, [])

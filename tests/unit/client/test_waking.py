@@ -5,7 +5,7 @@ import itertools
 import pytest
 from typer.testing import CliRunner
 
-from tests.unit.client.fake_cluster import FakeCluster, condition, pool
+from tests.unit.client.fake_cluster import FakeCluster, condition, group, pool
 from workergroups_api.names import WAKE_AT_ANNOTATION
 from workergroups_cli import lifecycle_commands, progress, scale_command
 from workergroups_cli.app import app
@@ -94,3 +94,11 @@ def test_it_is_scaled_without_waiting_and_resumed_before_one_waits(words, monkey
         return
     assert (waited, cluster.annotations, cluster.edits) == ([], [], [{"nodes": 4}])
     assert "workergroups resume pool/ppo -n team --context lab" in done.output
+
+
+def test_a_group_on_two_pools_is_not_scaled(monkeypatch):
+    cluster = FakeCluster(pool("a"), pool("b"), group("both", pools=[{"name": "a"}, {"name": "b"}]))
+    monkeypatch.setattr(scale_command, "Cluster", lambda *_: cluster)
+    done = CliRunner().invoke(app, ["scale", "both", "4"])
+    assert done.exit_code == 1
+    assert "group both is on 2 pools: name the one to scale: a, b" in str(done.exception)

@@ -42,7 +42,7 @@ def chosen(process_on_nodes, offered, taken=frozenset(), name="global_pool", wan
         ([1, 1], list(reversed(nodes("ppo", 1, 1))), (), [("ppo-0", 0, 1), ("ppo-1", 0, 1)]),
         # The pool that leaves the least; the pool with verl's name; several pools only if none is enough.
         ([8], nodes("actor", 8, 8) + nodes("rollout", 8), (), [("rollout-0", 0, 8)]),
-        ([8], nodes("global_pool", 8, 8) + nodes("rollout", 8), (), [("global_pool-0", 0, 8)]),
+        ([8], nodes("global-pool", 8, 8) + nodes("rollout", 8), (), [("global-pool-0", 0, 8)]),
         ([8, 8], nodes("a", 8) + nodes("b", 8), (), [("a-0", 0, 8), ("b-0", 0, 8)]),
         ([8, 8, 8], nodes("a", 8) + nodes("b", 8), (), None),
         ([9], nodes("ppo", 8, 8), (), None),

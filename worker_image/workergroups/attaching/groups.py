@@ -37,7 +37,7 @@ def attach(name: str, *, newer_than: int | None = None, timeout: float = 60.0) -
 
     Connects to the cluster that this process is a driver of, unless it is connected. The class need not be importable
     here. Closing the returned group leaves the ranks alone. Its ``resource_pool`` is a pool over the ranks' bundles:
-    use it to find out where the ranks are (``local_rank_list()``), or to create groups on the same bundles.
+    use it to find out how many ranks each node has (``store``), or to create groups on the same bundles.
 
     A WorkerGroup's ranks are replaced when its spec or its code changes, when one of them fails, when it is restarted,
     and when its Ray cluster is restarted. The new ranks are a new incarnation with a higher number, which is the

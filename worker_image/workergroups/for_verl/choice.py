@@ -44,8 +44,8 @@ def choose(
 ) -> list[Share] | None:
     """Return a share for each node of the program's pool; ``None`` if there is no room.
 
-    They are of one ResourcePool if possible: the one with its name, or else the one with the fewest free bundles.
-    Its nodes are used in their order, each once if they are enough.
+    They are of one ResourcePool if possible: the one with its name, in which `-` stands for `_`, or else the one with
+    the fewest free bundles. Its nodes are used in their order, each once if they are enough.
 
     Args:
         name: The name of the program's pool.
@@ -56,7 +56,7 @@ def choose(
     """
     pools = _by_pool(offered)
     free = {pool: sum(free_bundles(node, wanted, taken) for node in nodes) for pool, nodes in pools.items()}
-    by_fit = sorted(pools, key=lambda pool: (pool != name, free[pool], pool))
+    by_fit = sorted(pools, key=lambda pool: (pool != name.replace("_", "-"), free[pool], pool))
     for nodes in (*(pools[pool] for pool in by_fit), list(chain.from_iterable(pools.values()))):
         for is_each_once in (True, False):
             shares = _first_fit(process_on_nodes, wanted, nodes, taken, is_each_once)

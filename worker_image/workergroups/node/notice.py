@@ -150,4 +150,8 @@ def _kill(pids: Iterable[int], number: int) -> None:
 
 
 if __name__ == "__main__":
+    if len(sys.argv) != 2 or not is_expected():
+        sys.exit(
+            f"set {Variable.NOTICE.value} as for this Ray, and say for how many seconds: python -m {__spec__.name} 30"
+        )
     give(float(sys.argv[1]))

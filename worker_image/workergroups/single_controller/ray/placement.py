@@ -26,6 +26,7 @@ _WAY_OUT = (
 
 
 def place(
+    owner: str,
     name: str,
     process_on_nodes: Sequence[int],
     bundle: Mapping[str, float],
@@ -41,6 +42,7 @@ def place(
     is recreated on the same cluster.
 
     Args:
+        owner: The pool, for messages.
         name: The groups are called ``name`` with 0, 1, ... appended.
         process_on_nodes: Bundles per group.
         bundle: Resources of each bundle.
@@ -54,7 +56,7 @@ def place(
         PlacementImpossibleError: They never would be, or not as long as the groups in ``held`` exist.
         ValueError: A placement group of one of the names exists.
     """
-    _refuse_impossible(name, process_on_nodes, bundle, strategy, held)
+    _refuse_impossible(owner, process_on_nodes, bundle, strategy, held)
     groups: dict[int, PlacementGroup] = {}
     started = time.monotonic()
     try:
@@ -64,7 +66,7 @@ def place(
             of_size = [index for index, count in enumerate(process_on_nodes) if count == size]
             for index in of_size:
                 groups[index] = _create(f"{name}{index}", [dict(bundle)] * size, strategy, detached)
-            _wait_placed(name, [groups[index] for index in of_size], strategy, started, timeout)
+            _wait_placed(owner, [groups[index] for index in of_size], strategy, started, timeout)
     except BaseException:
         # Groups left behind would hold resources, and the next try could not use their names.
         remove(list(groups.values()))
@@ -87,7 +89,7 @@ def remove(groups: Sequence[PlacementGroup]) -> None:
 
 
 def _refuse_impossible(
-    name: str,
+    owner: str,
     process_on_nodes: Sequence[int],
     bundle: Mapping[str, float],
     strategy: str,
@@ -101,14 +103,14 @@ def _refuse_impossible(
     if why is not None:
         absent = [resource for resource in bundle if not any(node.total.get(resource) for node in nodes)]
         raise PlacementImpossibleError(
-            f"pool {name!r} can never be placed on the Ray that this program has started: {why}. "
+            f"{owner} can never be placed on the Ray that this program has started: {why}. "
             f"{_without(absent) if absent else _WAY_OUT}"
         )
     taken = _taken(group for groups in held.values() for group in groups)
     why = shortage.explain_impossible(process_on_nodes, bundle, nodes, one_node=one_node, taken=taken)
     if why is not None:
         raise PlacementImpossibleError(
-            f"pool {name!r} cannot be placed as long as this program holds {' and '.join(held)}: {why}. Close what is "
+            f"{owner} cannot be placed as long as this program holds {' and '.join(held)}: {why}. Close what is "
             "not needed any more (close(), or a `with` block), or create the groups on one pool. To wait until another "
             "thread closes it, give the pool a timeout."
         )
@@ -139,14 +141,14 @@ def _create(name: str, bundles: list[dict[str, float]], strategy: str, detached:
         ) from error
 
 
-def _wait_placed(name: str, groups: list[PlacementGroup], strategy: str, started: float, timeout: float) -> None:
+def _wait_placed(owner: str, groups: list[PlacementGroup], strategy: str, started: float, timeout: float) -> None:
     """Wait for groups of one size until ``timeout`` seconds after ``started``."""
     ready = [group.ready() for group in groups]
     bundles = groups[0].bundle_specs
 
     def describe() -> str:
         placed = len(ready) - len(not_ready(ready))
-        return f"pool {name!r}: {placed} of {len(ready)} placement groups of {len(bundles)} bundles are placed"
+        return f"{owner}: {placed} of {len(ready)} placement groups of {len(bundles)} bundles are placed"
 
     with contextlib.suppress(GetTimeoutError):
         progress.get(ready, timeout=max(0.0, started + timeout - time.monotonic()), describe=describe)
@@ -156,7 +158,7 @@ def _wait_placed(name: str, groups: list[PlacementGroup], strategy: str, started
     # The groups are alike, so they lack the same resources.
     why = shortage.explain_shortage(bundles, live_nodes(), one_node=strategy == "STRICT_PACK")
     raise PlacementTimeoutError(
-        f"pool {name!r} was not placed within {timeout:g} s: {len(pending)} of {len(groups)} placement groups of "
+        f"{owner} was not placed within {timeout:g} s: {len(pending)} of {len(groups)} placement groups of "
         f"{len(bundles)} bundles of {bundles[0]} ({strategy}) have no place. {why}. {_WAY_OUT}"
     )
 

@@ -129,6 +129,7 @@ class RayResourcePool(Closing, ResourcePool):
                 self._reduce_count(strategy, device_name)
             counts = "_".join(map(str, self._store))
             self._owned_groups = placement.place(
+                str(self),
                 name or f"{self.name_prefix}workergroups_{counts}:",
                 self._store,
                 self._bundle_resources(device_name),
