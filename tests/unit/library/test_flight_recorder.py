@@ -92,6 +92,7 @@ def test_a_rank_without_a_process_group_or_with_another_torch_says_nothing(how):
 def test_a_frozen_rank_is_not_waited_for_long():
     with rank(TORCH_FR_BUFFER_SIZE="100") as process:
         process.send_signal(signal.SIGSTOP)
+        os.waitid(os.P_PID, process.pid, os.WSTOPPED)  # Until then, one of its threads may still answer.
         began = time.monotonic()
         assert flight_recorder.ask({OWN}) == {}
         assert time.monotonic() - began < 4

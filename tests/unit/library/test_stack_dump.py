@@ -76,6 +76,7 @@ def test_a_process_that_a_busy_node_interrupts_while_it_writes_is_read_to_the_en
                 break
         assert is_caught
         os.kill(process.pid, signal.SIGSTOP)
+        os.waitid(os.P_PID, process.pid, os.WSTOPPED)
         time.sleep(0.5)
         os.kill(process.pid, signal.SIGCONT)
         assert asked.result()[process.pid].count("in bottom\n") == 81
@@ -140,6 +141,7 @@ def test_without_py_spy_it_says_how_to_get_it(monkeypatch):
 def test_a_frozen_process_is_given_up():
     with running(ASKABLE + READY + WAIT) as process:
         os.kill(process.pid, signal.SIGSTOP)
+        os.waitid(os.P_PID, process.pid, os.WSTOPPED)
         began = time.monotonic()
         assert dump_processes([process.pid])[process.pid] == "no stacks within 3 s: its process is stopped"
         assert time.monotonic() - began < 10
