@@ -9,24 +9,29 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from typing import TypeVar
 
+from workergroups_api.conditions import Explanation
 from workergroups_api.manifest import RESOURCE_POOL, WORKER_GROUP, Kind
 from workergroups_api.resource_pool import ResourcePool
+from workergroups_api.vocabulary import Reason
 from workergroups_api.worker_group import WorkerGroup
 from workergroups_operator.decisions import decide
 from workergroups_operator.desired import desired
 from workergroups_operator.desired.token import FreshSecrets
 from workergroups_operator.failures import Failures, internal_error
+from workergroups_operator.image_checks import image_checks, needed_pods, unpulled
 from workergroups_operator.observed import Observed, UnreadableObject, unreadable
 from workergroups_operator.settings import Settings
 from workergroups_operator.status import status
 from workergroups_operator.templates import templates_of
 from workergroups_operator.timings import Timings
-from workergroups_operator.try_pods import trials_of
+from workergroups_operator.try_pods import not_kept, separated, trials_of
 
 LOGGER = logging.getLogger(__name__)
 
 Item = TypeVar("Item")
 Step = Callable[[Observed], object]
+# As if the API server refused every pod: then the steps read all that they may read.
+_REFUSED = Explanation(Reason.PODS_REFUSED, "refused")
 
 
 def pure_steps(settings: Settings, timings: Timings) -> Step:
@@ -34,7 +39,11 @@ def pure_steps(settings: Settings, timings: Timings) -> Step:
 
     def take(observed: Observed) -> None:
         templates = templates_of(observed, settings)
-        trials_of(observed, templates)
+        checks = image_checks(observed, templates)
+        waiting, refusals = unpulled(checks, dict.fromkeys(trials_of(observed, templates, checks), _REFUSED))
+        _, blocked = separated(refusals, observed, templates)
+        needed_pods(checks, waiting, blocked)
+        not_kept(blocked, refusals, templates_of(observed, settings, blocked.keys()))
         decisions = decide(observed, templates, {}, timings)
         desired(observed, templates, decisions, settings.network, FreshSecrets("", ""))
         status(observed, templates, decisions, Failures({}), timings, datetime.now(UTC))

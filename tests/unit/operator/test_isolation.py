@@ -16,7 +16,9 @@ from tests.unit.operator.make import (
     workers,
 )
 from workergroups_api.conditions import Explanation, find
+from workergroups_operator import isolation
 from workergroups_operator.isolation import pure_steps, without_culprits
+from workergroups_operator.observed import Observed
 from workergroups_operator.status.unknown import unknown
 
 STEPS = pure_steps(SETTINGS, TIMINGS)
@@ -70,6 +72,21 @@ def test_culprits_are_unreadable_and_their_neighbours_are_kept(parts, culprits):
     assert [odd.name for odd in kept.unreadable] == culprits
     names = {each.name for each in (*seen.pools, *seen.groups)} - set(culprits)
     assert {each.name for each in (*kept.pools, *kept.groups)} == names
+
+
+@pytest.mark.parametrize("step", ["image_checks", "trials_of", "separated"])
+def test_the_culprit_of_a_step_around_the_dry_runs_is_found_too(step, monkeypatch):
+    original = getattr(isolation, step)
+
+    def raises(*arguments):
+        (seen,) = (each for each in arguments if isinstance(each, Observed))
+        if "odd" in [pool.name for pool in seen.pools]:
+            raise KeyError("odd")
+        return original(*arguments)
+
+    monkeypatch.setattr(isolation, step, raises)
+    kept = without_culprits(seen_with(pools=(pool(), pool("odd"))), STEPS)
+    assert [odd.name for odd in kept.unreadable] == ["odd"]
 
 
 def raises_together(pod_name, *groups):
