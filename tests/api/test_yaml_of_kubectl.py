@@ -16,6 +16,7 @@ yes on Off no true True tRue ~ null Null 1.0 12345678901234567890 = 1__0 0x -0b1
 -1e-400 -- . .. +. _1 1_ 0_ 0x_f 0b2 08 -017 +0x1F 1e 1e+ 1.2.3 nan .nanx inf 1e5_0 0o 0o8 1E+2 -.5e1
 9007199254740993 -9223372036854775809 on_ NO nO none NULL 18446744073709551616 0777777777777777777777777 1_.5
 ._5 .5_ .5_1 ._ .5_e1 00 0_0 -0x0 0X1f 0B1 0O7 1d5 1f 0x1p3 Infinity 0b1_1 <<x =x
+0b-0 0b-11 0b+1 0b_-1 0B-1 -0b-1 -0b+1 0x-1 0o-7 0-7
 """
 SCALARS = TEXT.split()
 DOCUMENTS = {

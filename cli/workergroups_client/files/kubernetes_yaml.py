@@ -24,8 +24,8 @@ _WORDS: dict[str, tuple[str, Any]] = {
     **{f"{sign}{word}": ("float", None) for sign in ("", "+", "-") for word in (".inf", ".Inf", ".INF")},
     **dict.fromkeys((".nan", ".NaN", ".NAN"), ("float", None)),
 }
-# After its underscores are removed. A leading 0 means octal.
-_INTEGER = re.compile(r"[-+]?(0[xX][0-9a-fA-F]+|0[bB][01]+|0[oO]?[0-7]+|0|[1-9][0-9]*)")
+# After its underscores are removed. A leading 0 means octal. kubectl also reads a sign after `0b`.
+_INTEGER = re.compile(r"[-+]?(0[xX][0-9a-fA-F]+|0[bB][01]+|0[oO]?[0-7]+|0|[1-9][0-9]*)|0b[-+][01]+")
 _FLOAT = re.compile(r"[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?")
 # Underscores may be anywhere but at the beginning; in what begins with the point, only between digits.
 _ODD_UNDERSCORE = re.compile(r"_.*|\..*((?<![0-9])_|_(?![0-9])).*")
