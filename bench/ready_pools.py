@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import argparse
 import asyncio
-import re
 import statistics
 import time
 from collections.abc import Mapping, Sequence
@@ -19,7 +18,7 @@ from datetime import UTC, datetime
 from itertools import pairwise
 
 from bench.running_process import RunningProcess
-from bench.waiting_pools import GROUPS_OF_A_POOL, operator
+from bench.waiting_pools import GROUPS_OF_A_POOL, operator, patched
 from tests.simulation.api import Api, eventually
 from tests.simulation.control_plane import Access, control_plane
 from tests.simulation.scene import Scene, condition, group, pool
@@ -31,7 +30,6 @@ RENEW_SECONDS, AT_ONCE = 2.5, 20
 READY_SECONDS = 600
 SETTLE_SECONDS, WINDOW_SECONDS = 30, 60
 NEW_POOLS = 5
-_APPLIED = re.compile(r'^apiserver_request_total\{.*verb="APPLY".*\} (?P<count>\S+)$')
 COLUMNS = ("operator", "ray-operator", "kube-apiserver", "etcd")
 
 
@@ -42,7 +40,7 @@ class Row:
     pools: int
     first_status: float = 0.0
     seconds_to_ready: float = 0.0
-    applied: float = 0.0
+    patched: float = 0.0
     mib: dict[str, float] = field(default_factory=dict)
     percent: dict[str, float] = field(default_factory=dict)
 
@@ -52,7 +50,7 @@ class Row:
             f"{self.pools * GROUPS_OF_A_POOL:,}",
             *(f"{self.mib[name]:.0f} MiB, {self.percent[name]:.1f} %" for name in COLUMNS),
             f"{self.first_status:.2f} s",
-            f"{self.applied:.1f}",
+            f"{self.patched:.1f}",
         ]
         return f"| {' | '.join(cells)} |"
 
@@ -131,11 +129,11 @@ async def measure(access: Access, sizes: Sequence[int], processes: Mapping[str, 
         tasks = await stack.enter_async_context(asyncio.TaskGroup())  # which ends this if no agent is renewed any more
         stack.callback(tasks.create_task(crowd.renew()).cancel)
         for size in sizes:
-            row, before = Row(size), await applied(api)
+            row, before = Row(size), await patched(api)
             new = size - len(crowd.namespaces) * POOLS_OF_A_NAMESPACE
             for _ in range(new // POOLS_OF_A_NAMESPACE):
                 row.seconds_to_ready = await crowd.grow()
-            row.applied = (await applied(api) - before) / (new * (1 + GROUPS_OF_A_POOL))
+            row.patched = (await patched(api) - before) / (new * (1 + GROUPS_OF_A_POOL))
             await asyncio.sleep(SETTLE_SECONDS)
             crowd.late = 0.0
             at_rest = await asyncio.gather(*(each.percent(WINDOW_SECONDS) for each in processes.values()))
@@ -147,12 +145,6 @@ async def measure(access: Access, sizes: Sequence[int], processes: Mapping[str, 
                 f"{row.seconds_to_ready:.0f} s; renewals are late by {crowd.late:.1f} s at most",
                 flush=True,
             )
-
-
-async def applied(api: Api) -> float:
-    """Return how many server-side applies the API server has taken: only the operator and the agents apply."""
-    text = await api.text("/metrics")
-    return sum(float(found["count"]) for line in text.splitlines() if (found := _APPLIED.match(line)))
 
 
 def main() -> None:

@@ -1,5 +1,7 @@
 """What the observer reports, from the plan, Ray's state and what the executor knows of launches."""
 
+import json
+
 import pytest
 
 from tests.unit.agent.ray_world import (
@@ -197,6 +199,16 @@ def test_only_the_first_failures_are_reported_and_their_messages_are_short_and_p
     assert failure.message.endswith("\N{REPLACEMENT CHARACTER}" * 2 + " end")
     many = group_report(*a_hundred_ranks("DEAD"), planned=A_HUNDRED)
     assert [failure.rank for failure in many.failures] == list(range(MAX_FAILURES))
+
+
+@pytest.mark.parametrize(("message", "kib"), [("killed by signal 9", 20), ("x" * 40_000, 32)])
+def test_a_report_of_4096_ranks_of_which_half_died_is_small(message, kib):
+    death, numbers = Death("ConstructorFailed", message, ""), range(0, 4096, 2)
+    half = [rank(n, "DEAD", death, name=RankName("g", "uid-g", 1, n, 4096)) for n in numbers]
+    half += [rank(n + 1, name=RankName("g", "uid-g", 1, n + 1, 4096)) for n in numbers]
+    seen = state(*RESERVED, ranks=half, pauses=range(1, 4096, 2))
+    said = report(plan(pool(), group(("p", 0, 4096))), seen, launches()).groups["g"].report
+    assert len(json.dumps(said.to_json())) < kib * 1024
 
 
 def test_pods_of_other_pools_are_not_this_pools():
