@@ -93,7 +93,7 @@ test-unit: $(READY) ## test pure functions, golden YAML, the chart's templates, 
 
 .PHONY: test-api
 test-api: $(READY) ## test operator and reporter with a real API server, in a simulated world
-	$(BIN)/pytest --numprocesses=3 --dist=worksteal --durations=10 tests/api
+	$(BIN)/pytest --numprocesses=3 --dist=worksteal --durations=10 -m 'not long' tests/api
 
 # Not part of CI: Kueue takes ten minutes to build.
 .PHONY: test-kueue
@@ -123,7 +123,7 @@ soak: $(READY) ## write without end to all that the operator watches; fail if it
 
 .PHONY: test-ray
 test-ray: $(READY) ## test library and agent on a local Ray
-	$(BIN)/pytest --durations=10 tests/ray --ignore-glob='*/long'
+	$(BIN)/pytest --durations=10 -m 'not long' tests/ray --ignore-glob='*/long'
 
 .PHONY: test-release
 test-release: $(READY) ## build what users install, install it in clean places, run the first page
@@ -143,9 +143,11 @@ test-locked-down: $(READY) $(BENCH_READY) ## test-cluster and verl's trainer, wi
 
 .PHONY: test-long
 test-long: $(READY) ## test on Ray and on the cluster: command line, debugger, programs, users' images, devices, examples/ppo; a release's images
+	$(BIN)/pytest --numprocesses=3 --dist=worksteal -m long tests/api
+	$(BIN)/pytest -m long tests/ray --ignore-glob='*/long'
 	@variables=$$($(PYTHON) -m tools.demo prepare-tests); eval "$$variables"; $(BIN)/pytest tests/cluster/long tests/ray/long tests/ray/*/long tests/release/long
 
-# Not part of CI: it builds the images of another commit.
+# Not part of `make test`: it builds the images of another commit, which a shallow clone lacks.
 .PHONY: test-upgrade
 test-upgrade: $(READY) ## upgrade from an earlier version by Helm, roll back, and upgrade again, under ranks and a driver
 	@variables=$$($(PYTHON) -m tools.demo prepare-tests); eval "$$variables"; $(BIN)/pytest tests/upgrade

@@ -53,6 +53,7 @@ async def test_a_template_that_the_api_server_refuses_is_reported_of_its_own_poo
     assert await writes(scene, RESOURCE_POOL, "a-bad", seconds=2) == 0
 
 
+@pytest.mark.long
 async def test_an_operator_that_reads_another_refusal_each_time_is_not_kept_busy(scene, monkeypatch):
     """As by a webhook that says the time, or the number of the request."""
     monkeypatch.setattr(work_queue, "RUNS_AT_ONCE", 10)

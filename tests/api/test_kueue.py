@@ -155,6 +155,7 @@ async def test_what_is_asked_of_an_admitted_cluster_waits_for_its_next_admission
     assert kueue.stopped == ["evicted: to make room for one of a higher priority"]
 
 
+@pytest.mark.long
 async def test_a_second_pool_on_an_admitted_cluster_is_refused_and_harms_nothing(scene, kueue):
     await admitted(scene, kueue)
     await queued_pool(scene, "q", clusterName="p")
@@ -181,6 +182,7 @@ async def test_pools_that_are_created_together_are_admitted_together(scene, kueu
     assert not kueue.stopped
 
 
+@pytest.mark.long
 async def test_another_queue_waits_while_the_cluster_runs_and_is_taken_while_it_waits(scene, kueue):
     await admitted(scene, kueue)
     await scene.api.merge(RESOURCE_POOL, scene.namespace, "p", {"metadata": {"labels": {QUEUE: "production"}}})

@@ -298,6 +298,7 @@ def _has_two_nodes(pool):
     return pool.get("status", {}).get("reservation", {}).get("plannedNodes") == 2
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("writer", "is_old"), [("operator", _is_suspended), ("reporter", _has_two_nodes)])
 async def test_a_late_status_of_a_pool_is_not_written_to_its_successor(scene, writer, is_old):
     """Of custom resources, the API server takes a status with another object's UID."""

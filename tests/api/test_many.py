@@ -59,6 +59,7 @@ def broken_groups():
         yield f"b{number}", {"pools": pools} | specs[number % len(specs)]
 
 
+@pytest.mark.long
 @pytest.mark.timeout(600)
 async def test_healthy_pools_next_to_as_many_broken_objects(scene):
     scene.world.failing["train.Failing"] = "RuntimeError: \N{COLLISION SYMBOL}" + "x" * 40_000

@@ -105,6 +105,7 @@ def test_it_serves_its_namespace_and_is_refused_nothing(kubectl, namespaces, ope
     assert len(refused) == len({line.split("]", 1)[1] for line in refused}), "each is told once"
 
 
+@pytest.mark.long
 def test_a_namespace_that_comes_later_or_comes_back_is_served(kubectl, namespaces, operator):
     served, _ = namespaces
     late = f"late-{served}"

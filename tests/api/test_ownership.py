@@ -217,6 +217,7 @@ def kueue(scene, runner, tmp_path):
     runner.run(stack.aclose())
 
 
+@pytest.mark.long
 @pytest.mark.timeout(120)
 async def test_kueue_keeps_what_it_added_among_them(scene, kueue):
     await created(scene, "research")

@@ -162,6 +162,7 @@ def test_a_signal_ends_it_though_a_task_stays(start):
     assert (status, "Timeout" in printed) == (1, True)
 
 
+@pytest.mark.long
 def test_a_kind_that_nobody_watches_any_more_fails_the_probe(start):
     """kopf answers a probe with what it found up to ten seconds before."""
     operator = start(UNWATCHED)

@@ -211,6 +211,7 @@ async def _is_reported(scene, word):
     return any(word in each.get("note", "") and each["regarding"]["name"] == "p" for each in events)
 
 
+@pytest.mark.long
 async def test_a_restart_whose_head_cannot_start_goes_on_when_the_image_is_corrected(scene):
     await ready(scene)
     before = pods(scene)
@@ -282,6 +283,7 @@ async def test_a_restart_of_one_pool_leaves_the_others_of_its_cluster(scene):
     assert (await scene.ready(WORKER_GROUP, "b", seconds=20))["status"]["incarnation"] > old["status"]["incarnation"]
 
 
+@pytest.mark.long
 async def test_a_restored_ray_cluster_is_no_reason_to_restart(scene):
     await ready(scene)
     await restart(scene)
@@ -294,6 +296,7 @@ async def test_a_restored_ray_cluster_is_no_reason_to_restart(scene):
     assert now["status"]["incarnation"] == old["status"]["incarnation"]
 
 
+@pytest.mark.long
 async def test_a_cluster_that_is_deleted_while_it_is_changed_begins_with_the_present_spec(scene):
     """The change has the old head, which waits for a restart."""
     await ready(scene)

@@ -3,6 +3,8 @@
 import asyncio
 import signal
 
+import pytest
+
 from tests.api.command_line import CLIENT, INTERRUPTED, SECONDS, Terminal, read_until
 from tests.simulation.faults import Refuse, Rule
 from workergroups_api.manifest import RESOURCE_POOL, WORKER_GROUP
@@ -101,6 +103,7 @@ async def test_a_watch_survives_an_api_server_that_is_away(scene, command):
     assert await interrupted(process) == INTERRUPTED
 
 
+@pytest.mark.long
 async def test_an_object_that_is_deleted_while_it_is_watched_is_missed_and_may_come_back(scene, command):
     await scene.pool("p")
     await scene.ready(RESOURCE_POOL, "p", SECONDS)

@@ -171,6 +171,7 @@ async def test_an_operator_that_dies_while_a_pool_is_suspended_goes_on_where_it_
     await scene.until(RESOURCE_POOL, "p", "Suspended", "True")
 
 
+@pytest.mark.long
 @pytest.mark.timeout(180)
 async def test_a_pool_that_gets_no_nodes_gives_back_what_it_has_and_tries_again(scene):
     nowhere = {"spec": {"nodeSelector": {NO_SUCH_NODE: "yes"}}}
@@ -223,6 +224,7 @@ async def test_a_pool_that_nobody_uses_is_suspended_until_somebody_wants_it(scen
     assert (await scene.get(RESOURCE_POOL, "p"))["status"]["idle"]["wakeAt"] == "now"
 
 
+@pytest.mark.long
 async def test_a_pool_that_nobody_uses_is_deleted_once_no_group_names_it(scene):
     await scene.pool("p", idle={"afterSeconds": 3600, "action": "Delete"})
     await scene.group("p")

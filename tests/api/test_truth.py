@@ -240,6 +240,7 @@ async def test_an_api_server_that_is_away_for_a_moment_is_no_news(ready, turns):
     assert turns == []
 
 
+@pytest.mark.long
 async def test_what_happens_right_after_a_long_outage_of_the_api_server_is_reported_soon(ready):
     ready.proxy.rule(Rule(lambda request: request.client == OPERATOR, UNAVAILABLE, times=10**6))
     ready.proxy.cut_off(OPERATOR)

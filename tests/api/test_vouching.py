@@ -75,6 +75,7 @@ async def test_an_object_whose_status_is_refused_is_unknown_and_its_neighbours_s
     await ready.until(WORKER_GROUP, "p", "Ready", "False", "ProcessDied", seconds=10 + SLACK_SECONDS)
 
 
+@pytest.mark.long
 async def test_an_api_server_that_answered_nobody_for_a_while_leaves_no_doubt(ready):
     """What it was told meanwhile arrives when it goes on, also if nobody waits for the answer any more."""
     uid = (await ready.get(RESOURCE_POOL, "p"))["metadata"]["uid"]

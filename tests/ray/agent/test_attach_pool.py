@@ -120,6 +120,7 @@ def test_a_pool_that_grows_offers_the_bundles_that_it_had(agent):
         assert actors.store == [4, 4]
 
 
+@pytest.mark.long
 def test_a_pool_that_shrinks_gives_up_a_node_when_its_ranks_have_ended(agent):
     before = agent.until(
         lambda reports: reports.groups["trainer"].report.ready_count == 8, trainer := Group(bundles=(("actors", 0, 8),))

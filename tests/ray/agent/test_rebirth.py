@@ -60,6 +60,7 @@ def test_a_killed_rank_comes_back_alone_and_the_handle_goes_on(agent):
     assert launch_record.known() == set()
 
 
+@pytest.mark.long
 def test_what_others_have_in_memory_stays(agent):
     trainer = Group()
     agent.until(all_ready, trainer)
@@ -82,6 +83,7 @@ def test_a_living_rank_is_replaced_and_no_driver_gets_the_old_one(agent):
     assert (first != pids[0], second) == (True, pids[1])
 
 
+@pytest.mark.long
 def test_ranks_of_two_restarts_come_back_one_restart_after_the_other(agent):
     trainer = Group(bundles=(("actors", 0, 3),))
     agent.until(all_ready, trainer)

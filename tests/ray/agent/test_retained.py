@@ -1,5 +1,7 @@
 """Looks of observer and executor leave nothing behind, at rest and while groups come and go."""
 
+import pytest
+
 from tests.ray.agent.planned import Group
 from tests.ray.agent.test_executor import ranks
 from tests.unit.retained import retained
@@ -10,6 +12,7 @@ LOOKS = 60
 BLOCKS_OF_A_LOOK = 20
 
 
+@pytest.mark.long
 def test_looks_at_rest_leave_nothing(agent):
     group = Group()
     agent.until(lambda reports: ranks(reports, group.name).ready == "0-1", group)

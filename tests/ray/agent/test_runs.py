@@ -129,6 +129,7 @@ def test_a_coroutine_of_an_asynchronous_class_runs_to_its_end(agent, tmp_path):
     assert calls(tmp_path) == ONCE
 
 
+@pytest.mark.long
 def test_a_run_that_hangs_is_found_by_the_name_of_its_method(agent, tmp_path):
     group = dataclasses.replace(trainer("train", directory=str(tmp_path), nothing=None), hang_seconds=3)
     hang = ranks(agent.until(lambda reports: ranks(reports).hang, group, seconds=30)).hang

@@ -4,6 +4,7 @@ import dataclasses
 import os
 import signal
 
+import pytest
 import ray
 
 import workergroups
@@ -80,6 +81,7 @@ class Trainer(workergroups.Worker):
 """
 
 
+@pytest.mark.long
 def test_a_rank_in_place_of_another_has_its_peers_weights_before_it_is_ready(agent):
     group = Group(code=REPLACED, launch=launch("accumulator.Trainer"))
     agent.until(all_ready, group)

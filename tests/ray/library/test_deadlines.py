@@ -95,6 +95,7 @@ def test_a_late_call_lists_the_ranks_and_where_they_are(group, until):
     assert group.execute_all_sync("rest", 0) == [0, 1]
 
 
+@pytest.mark.long
 def test_code_that_holds_the_interpreters_lock_is_seen_as_well(group):
     with group.deadline(2), pytest.raises(LateCallError, match="in hold_the_interpreter") as late:
         group.hold_the_interpreter(0, 15)

@@ -137,6 +137,7 @@ def test_shards_of_dtensors_go_to_the_shards_of_tensor_parallel_ranks_after_each
         assert torch.equal(whole, torch.full((ROWS,), 4, dtype=torch.bfloat16))
 
 
+@pytest.mark.long
 def test_a_rank_that_is_stopped_is_named_after_the_timeout_and_can_be_read_when_it_goes_on(pool, rollout):
     with RayWorkerGroup(pool, RayClassWithInitArgs(Trainer), name_prefix="stopped") as trainer:
         published = trainer.publish()

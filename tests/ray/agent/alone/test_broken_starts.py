@@ -64,6 +64,7 @@ def test_code_that_keeps_processes_from_starting_is_named_with_their_last_lines(
         assert all(word in cause for word in ("it ended with exit status 1 before Ray knew it; ", *words))
 
 
+@pytest.mark.long
 def test_no_group_waits_for_processes_of_another_that_hang_or_fail_or_whose_group_is_gone(agent, tmp_path):
     """There are twice as many as this node starts at once, and Ray would wait for each of them for ten minutes."""
     end, sleep = {"sitecustomize.py": "raise SystemExit(7)"}, {"sitecustomize.py": "import time; time.sleep(3600)"}
